@@ -2,14 +2,16 @@
 
 import type { Book, BookChanges, NewBook } from './book.ts';
 import { readList } from './book-list.ts';
+import { type BookState, type Changes, changesOf, type Undone, type UndoRequest } from './changes.ts';
 import { Deadline } from './deadline.ts';
 import { BookChanged, CatalogueError } from './errors.ts';
-import { type Answer, dataOf, failureOf, type Request, send } from './request.ts';
+import { type Answer, dataOf, failureOf, nextOf, type Request, send } from './request.ts';
 import { LARGEST_PAGE, type Page, type PageSearch, pageOf, queryOf, type Search } from './search.ts';
 import { Session } from './session.ts';
 
 export type { Book, BookChanges, NewBook } from './book.ts';
-export { BookChanged, CatalogueError, WrongCredentials } from './errors.ts';
+export type { BookState, Change, Changes, LeftBook, Undone, UndoRequest } from './changes.ts';
+export { BookChanged, CatalogueError, CursorExpired, WrongCredentials } from './errors.ts';
 export type { Page, PageSearch, Search } from './search.ts';
 
 export interface Options {
@@ -17,8 +19,8 @@ export interface Options {
   readonly password: string;
   /**
    * Milliseconds that a call may take, including its login, all its attempts and the waits between them. For a list,
-   * the limit is for its beginning, and then for each of its pieces; for a search, for each of its pages. 10,000 by
-   * default.
+   * the limit is for its beginning, and then for each of its pieces; for a search, changes and a history, for each of
+   * their pages. 10,000 by default.
    */
   readonly timeout?: number;
   /**
@@ -44,6 +46,11 @@ export interface PageOptions extends CallOptions {
   readonly count?: boolean | undefined;
 }
 
+export interface ChangesOptions extends CallOptions {
+  /** Whether the loop continues when there are no more changes, and waits for the next ones, until it is left. */
+  readonly follow?: boolean | undefined;
+}
+
 export interface CreateOptions extends CallOptions {
   /**
    * 1 to 255 visible ASCII characters. Calls with one key and equal books store them once, within 24 hours: a program
@@ -52,10 +59,24 @@ export interface CreateOptions extends CallOptions {
   readonly idempotencyKey?: string | undefined;
 }
 
+export interface UndoOptions extends CallOptions {
+  /**
+   * 1 to 255 visible ASCII characters. Equal calls with one key take changes back once, within 24 hours. By default, each
+   * call has its own random key.
+   */
+  readonly idempotencyKey?: string | undefined;
+}
+
 export interface ChangeOptions extends CallOptions {
   /** The book as the program last read it. The call takes effect only if the stored book still equals it. */
   readonly expected?: Book;
 }
+
+/** Seconds that the service may wait for a change: fewer than most proxies wait for an answer. */
+const WAIT = 25;
+
+/** Milliseconds between two requests for changes if the service answers at once that there are none. */
+const POLL = 2000;
 
 /** A book catalogue service. It logs in when needed. */
 export class BookCatalogue {
@@ -218,8 +239,68 @@ export class BookCatalogue {
     }
   }
 
-  /** Stores what the body has. All attempts have one key, so that one of them at most is carried out. */
-  #post(path: string, body: string, { idempotencyKey, ...options }: CreateOptions = {}): Promise<Answer> {
+  /**
+   * All books, ascending by id, and then those that change, in pages. With the cursor of a page, also one of an earlier
+   * run: those that have changed since. A book may come again although it has not changed. The loop ends after a page
+   * without changes, unless it follows; then such a page comes about every 25 seconds.
+   * @throws CursorExpired when the service can no longer continue from the cursor. Begin again without one, and remove
+   * the books that do not come from the copy.
+   */
+  async *changes(
+    cursor?: string,
+    { follow = false, ...options }: ChangesOptions = {},
+  ): AsyncGenerator<Changes, void, undefined> {
+    let page: Changes | undefined;
+    do {
+      page = await this.#changes(page?.cursor ?? cursor, follow ? WAIT : 0, options);
+      options.signal?.throwIfAborted();
+      yield page;
+    } while (follow || page.changes.length > 0);
+  }
+
+  #changes(cursor: string | undefined, wait: number, options: CallOptions): Promise<Changes> {
+    const url = this.#at('changes', queryOf({ limit: LARGEST_PAGE, cursor }));
+    const work: Work<Changes> = async (send, deadline) => {
+      const page = changesOf(await send({ method: 'GET', url, wait }));
+      const early = POLL - deadline.spent;
+      // The service stops, has too many that wait, or is behind a proxy that removes the header.
+      if (wait > 0 && page.changes.length === 0 && early > 0) await deadline.pause(early);
+      return page;
+    };
+    return this.#within(options, work, wait);
+  }
+
+  /** The states of a book, the newest first, as far back as the log has them. None if the log has no such book. */
+  async *history(id: number, options?: CallOptions): AsyncGenerator<BookState, void, undefined> {
+    let cursor: string | undefined;
+    do {
+      const url = this.#at(`book/${encodeURIComponent(id)}/history`, queryOf({ cursor }));
+      const answer = await this.#call({ method: 'GET', url }, options);
+      if (isNoBook(answer)) return;
+      for (const state of dataOf(answer, 200) as readonly BookState[]) {
+        options?.signal?.throwIfAborted();
+        yield state;
+      }
+      cursor = nextOf(answer)?.get('cursor') ?? undefined;
+    } while (cursor !== undefined);
+  }
+
+  /**
+   * Takes changes back, all in one step, and once, however often the request is retried. Removed books return under their
+   * ids. Books that others have changed since stay as they are.
+   * @throws CatalogueError with status 404 when the log has no such change; 422 when it begins later, or the books are
+   * more than 10,000.
+   */
+  async undo(changes: UndoRequest, options?: UndoOptions): Promise<Undone> {
+    return dataOf(await this.#post('undo', JSON.stringify(changes), options), 200) as Undone;
+  }
+
+  /** Sends what is carried out once: all attempts have one key. */
+  #post(
+    path: string,
+    body: string,
+    { idempotencyKey, ...options }: CreateOptions | UndoOptions = {},
+  ): Promise<Answer> {
     const headers = { 'idempotency-key': idempotencyKey ?? randomKey() };
     return this.#call({ method: 'POST', url: this.#at(path), isChange: true, body, headers }, options);
   }
@@ -282,14 +363,18 @@ export class BookCatalogue {
     return this.#within(options, (send) => send(request));
   }
 
-  /** A call of several requests, with one timeout for all of them. */
-  async #within(
+  /**
+   * A call of several requests, with one timeout for all of them.
+   * @param wait seconds that the service may wait within the call.
+   */
+  async #within<Result>(
     { signal, requestId }: CallOptions = {},
-    work: (send: (request: Request) => Promise<Answer>) => Promise<Answer>,
-  ): Promise<Answer> {
-    const deadline = new Deadline(this.#timeout, signal);
+    work: Work<Result>,
+    wait = 0,
+  ): Promise<Result> {
+    const deadline = new Deadline(this.#timeout + wait * 1000, signal);
     try {
-      return await work((request) => this.#send(request, deadline, requestId));
+      return await work((request) => this.#send(request, deadline, requestId), deadline);
     } finally {
       deadline.close();
     }
@@ -322,6 +407,9 @@ export class BookCatalogue {
     return this.#at(`book/${encodeURIComponent(id)}`);
   }
 }
+
+/** What a call does with its requests. */
+type Work<Result> = (send: (request: Request) => Promise<Answer>, deadline: Deadline) => Promise<Result>;
 
 /** Distinguishes a missing book from the 404 of an unknown path, which means that the URL is wrong. */
 function isNoBook({ status, message }: Answer): boolean {

@@ -43,6 +43,11 @@ export class Deadline {
     return this.#end - performance.now();
   }
 
+  /** Milliseconds since the start. */
+  get spent(): number {
+    return this.#milliseconds - this.remaining;
+  }
+
   /** The message of the error after the timeout. */
   get message(): string {
     return `no answer within ${this.#milliseconds} ms`;

@@ -58,6 +58,11 @@ export class BookChanged extends CatalogueError {
   }
 }
 
+/** The service can no longer continue from this cursor. Begin again without one. Its status is 410. */
+export class CursorExpired extends CatalogueError {
+  override readonly name = 'CursorExpired';
+}
+
 /** The service does not accept this username and password. */
 export class WrongCredentials extends CatalogueError {
   override readonly name = 'WrongCredentials';

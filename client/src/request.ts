@@ -1,9 +1,9 @@
 // Owns: one request and its answer, retried as long as that is useful and in time. It is independent of logins and
 // books.
-// Does not: repeat requests that are not safe to repeat. Those that store books have an Idempotency-Key.
+// Does not: repeat requests that are not safe to repeat. Those that store books or take changes back have an Idempotency-Key.
 
 import type { Deadline } from './deadline.ts';
-import { CatalogueError, WrongCredentials } from './errors.ts';
+import { CatalogueError, CursorExpired, WrongCredentials } from './errors.ts';
 
 export interface Request {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -14,6 +14,11 @@ export interface Request {
   readonly body?: string;
   /** Beside those of every request. */
   readonly headers?: Readonly<Record<string, string>>;
+  /**
+   * Seconds from the start of the call for which the service may hold its answer back. A retry asks for those that are
+   * left, so that the timeout stays for everything else.
+   */
+  readonly wait?: number;
   /** The body of an answer with status 200 is left unread. */
   readonly isStreamed?: true;
 }
@@ -54,7 +59,7 @@ const LONGEST_PAUSE = 2000;
  * @throws the reason of the caller's signal, and nothing else.
  */
 export async function send(request: Request, circumstances: Circumstances): Promise<Answer> {
-  const { method, url, isChange = false, body = null } = request;
+  const { method, url, isChange = false, body = null, wait = 0 } = request;
   const { deadline, fetch, token, requestId } = circumstances; // browsers refuse a fetch that is called as a method
   const headers = new Headers(request.headers);
   if (token !== undefined) headers.set('authorization', token);
@@ -62,6 +67,9 @@ export async function send(request: Request, circumstances: Circumstances): Prom
   if (body !== null) headers.set('content-type', 'application/json');
   let mayBeDone = false;
   for (let attempt = 0; ; attempt += 1) {
+    const waitLeft = Math.round(wait - deadline.spent / 1000);
+    if (waitLeft > 0) headers.set('prefer', `wait=${waitLeft}`);
+    else if (wait > 0) headers.delete('prefer');
     let answer: Answer;
     try {
       const response = await fetch(url, { method, headers, body, signal: deadline.signal });
@@ -97,9 +105,19 @@ export function dataOf(answer: Answer, status: number): unknown {
   throw failureOf(answer);
 }
 
+/**
+ * The query of the next page. Only the query is taken from the link: its path is another one behind a proxy.
+ * @returns undefined when the answer has no link to a next page.
+ */
+export function nextOf({ headers }: Answer): URLSearchParams | undefined {
+  const query = /<[^>?]*\?([^>]*)>; rel="next"/.exec(headers?.get('link') ?? '')?.[1];
+  return query === undefined ? undefined : new URLSearchParams(query);
+}
+
 /** The error of a call that has got no other answer than this one. */
 export function failureOf(answer: Answer): CatalogueError {
   if (answer.message === 'Invalid credentials') return new WrongCredentials(answer.message, answer);
+  if (answer.message === 'Cursor no longer valid') return new CursorExpired(answer.message, answer);
   const isForeign = answer.status !== undefined && answer.data === undefined;
   return new CatalogueError(answer.message, { ...answer, isForeign });
 }

@@ -2,7 +2,7 @@
 
 import type { Book } from './book.ts';
 import { CatalogueError } from './errors.ts';
-import { type Answer, dataOf } from './request.ts';
+import { type Answer, dataOf, nextOf } from './request.ts';
 
 /** Which books are searched for: those that meet all conditions. Case, accents and punctuation do not count. */
 export interface Search {
@@ -71,8 +71,7 @@ export function queryOf({ limit = PAGE, ...search }: PageSearch): string {
 export function pageOf(answer: Answer, search: PageSearch): Page {
   const books = dataOf(answer, 200) as readonly Book[];
   const read = (name: string) => answer.headers?.get(name) ?? undefined;
-  const links = read('link');
-  if (links === undefined) {
+  if (read('link') === undefined) {
     // Without it, nobody knows whether there are more books, or whether the service has searched at all.
     throw new CatalogueError('the answer has no link: it is not a page of books', answer);
   }
@@ -80,16 +79,14 @@ export function pageOf(answer: Answer, search: PageSearch): Page {
   return {
     books,
     total: total === undefined ? undefined : Number(total),
-    next: nextOf(links, search),
+    next: placeOf(answer, search),
     unindexed: Number(read('x-unindexed-books') ?? 0),
   };
 }
 
-/** Only the place is taken from the link: its path is another one behind a proxy. */
-function nextOf(links: string, search: PageSearch): PageSearch | undefined {
-  const query = /<[^>?]*\?([^>]*)>; rel="next"/.exec(links)?.[1];
-  if (query === undefined) return undefined;
-  const place = new URLSearchParams(query);
+function placeOf(answer: Answer, search: PageSearch): PageSearch | undefined {
+  const place = nextOf(answer);
+  if (place === undefined) return undefined;
   const cursor = place.get('cursor');
   return cursor === null ? { ...search, offset: Number(place.get('offset')) } : { ...search, cursor };
 }

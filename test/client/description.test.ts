@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { BookCatalogue, WrongCredentials } from '../../client/src/book-catalogue.ts';
+import { BookCatalogue, CursorExpired, WrongCredentials } from '../../client/src/book-catalogue.ts';
 import { allOf, BOOK, errorOf, found, played, type Sent, timed } from '../support/catalogue.ts';
 import { API, checkOf, type Document } from '../support/description.ts';
 
@@ -41,6 +41,15 @@ const CALLS: Record<string, readonly Call[]> = {
     { call: (catalogue) => catalogue.count(SEARCH, ID), result: TOTAL },
   ],
   getBook: [{ call: (catalogue) => catalogue.find(1, ID), absent: undefined }],
+  listChanges: [
+    {
+      call: async (catalogue) => (await catalogue.changes(undefined, ID).next()).value?.changes,
+    },
+  ],
+  getHistory: [{ call: (catalogue) => Array.fromAsync(catalogue.history(1, ID)), absent: [] }],
+  undoChanges: [{ change: 12 }, { import: 40 }, { since: new Date(0) }].map((changes) => ({
+    call: (catalogue) => catalogue.undo(changes, ID),
+  })),
   updateBook: [ID, EXPECTED].map((options) => ({
     call: (catalogue) => catalogue.update(1, CHANGED, options),
   })),
@@ -50,10 +59,13 @@ const CALLS: Record<string, readonly Call[]> = {
   })),
 };
 
-/** `find`, `list` and `count` return as much. */
-const NOT_OFFERED = ['checkBooks', 'checkBook'];
+/** `find`, `list`, `count`, `changes` and `history` return as much. */
+const NOT_OFFERED = ['checkBooks', 'checkBook', 'checkChanges', 'checkHistory'];
 
-const METHODS = ['count', 'create', 'createAll', 'find', 'list', 'logIn', 'page', 'remove', 'update'];
+const METHODS = [
+  ...['changes', 'count', 'create', 'createAll', 'find', 'history', 'list', 'logIn', 'page'],
+  ...['remove', 'undo', 'update'],
+];
 
 const OPERATIONS = Object.entries<Document>(API.paths).flatMap(([path, { parameters = [], ...methods }]) =>
   Object.entries<Document>(methods).map(([method, operation]) => ({
@@ -86,6 +98,7 @@ for (const operation of OPERATIONS) {
           const found = [error.message, error.status, error.requestId, error.mayBeDone];
           assert.deepEqual(found, [message, status, 'played', isChange && status >= 500]);
           assert.equal(error instanceof WrongCredentials, message === 'Invalid credentials');
+          assert.equal(error instanceof CursorExpired, message === 'Cursor no longer valid');
         }
         const isPlayed = (line: string) => operationOf(line) === operation;
         assert.equal(seen.filter(isPlayed).length, message === 'Invalid token' ? 2 : 1, message);
@@ -96,7 +109,9 @@ for (const operation of OPERATIONS) {
 
 test('the description has the messages that decide what the client does', () => {
   const said = OPERATIONS.flatMap(examplesOf).map(({ message }) => message);
-  for (const message of ['Invalid credentials', 'Invalid token', 'Book not found'])
+  for (const message of [
+    ...['Invalid credentials', 'Invalid token', 'Book not found', 'Cursor no longer valid'],
+  ])
     assert.ok(said.includes(message));
 });
 
@@ -125,7 +140,9 @@ function answerOf(sent: Sent, played: Document, envelope: Document): Response {
   assertDescribed(sent, operation);
   const answer = operation === played ? envelope : examplesOf(operation)[0];
   const headers = new Headers({ 'x-request-id': 'played', etag: '"played"', 'x-total-count': String(TOTAL) });
-  headers.set('link', '</books?>; rel="first"'); // of a page; the other calls ignore it
+  // Of a page; the other calls ignore it.
+  const isEndless = operation.operationId === 'listChanges';
+  headers.set('link', isEndless ? '</changes?cursor=played>; rel="next"' : '</books?>; rel="first"');
   if ('Retry-After' in operation.responses[answer.status].headers) headers.set('retry-after', '6000');
   return new Response(JSON.stringify(answer), { status: answer.status, headers });
 }
@@ -157,8 +174,9 @@ function assertDescribed({ line, headers, body }: Sent, operation: Document): vo
   assert.equal(body === '', schema === undefined, operationId);
   if (schema === undefined) return;
   assert.ok(checkOf(schema)(JSON.parse(body)));
-  const { properties } = schema.items ?? schema;
+  const { properties, oneOf } = schema.items ?? schema;
   for (const fields of [JSON.parse(body)].flat()) {
-    assert.deepEqual(Object.keys(fields).toSorted(), Object.keys(properties).toSorted());
+    const names = oneOf === undefined ? Object.keys(properties) : Object.keys(fields).slice(0, 1);
+    assert.deepEqual(Object.keys(fields).toSorted(), names.toSorted());
   }
 }

@@ -3,7 +3,16 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { type Book, BookCatalogue, type Page, type PageSearch } from '../../client/src/book-catalogue.ts';
+import {
+  type Book,
+  BookCatalogue,
+  type Change,
+  type Changes,
+  CursorExpired,
+  type Page,
+  type PageSearch,
+  type UndoRequest,
+} from '../../client/src/book-catalogue.ts';
 import { fill, manyBooks } from '../support/books.ts';
 import { allOf, assertRefused, BOOK, changed, found, PATIENT } from '../support/catalogue.ts';
 import { answer, passOn, startFront } from '../support/front.ts';
@@ -40,6 +49,11 @@ describe('the client', () => {
   /** What the service has, without the client: undefined if there is no such book. */
   const stored = async ({ id }: Book) =>
     (await service.client.request('GET', `/book/${id}`)).data ?? undefined;
+  const newestStateOf = async ({ id }: Book) => {
+    const { value } = await catalogue.history(id).next();
+    assert.ok(value !== undefined);
+    return value;
+  };
   const timesStored = async (title: string) =>
     (await allOf(catalogue)).filter((book) => book.title === title).length;
 
@@ -51,17 +65,22 @@ describe('the client', () => {
       /** Of the requests that change books. */
       keys: [] as unknown[],
       meddle: (_: IncomingMessage): unknown => undefined,
+      /** Whether the answer to a request that reads is lost. */
+      losesRead: (_: IncomingMessage) => false,
     };
     const front = await startFront(context, async (incoming, outgoing) => {
       await behind.meddle(incoming);
-      if (!isChange(incoming)) return passOn(service, incoming, outgoing);
+      const lose = () => incoming.socket.destroy();
+      if (!isChange(incoming)) {
+        return passOn(service, incoming, outgoing, behind.losesRead(incoming) ? lose : undefined);
+      }
       behind.keys.push(incoming.headers['idempotency-key']);
       const fault = behind.faults.shift();
       const refuse = () => answer(outgoing, 503, null, 'Service unavailable');
       if (fault === '502') return outgoing.writeHead(502).end('<html>');
       if (fault === '503') return refuse();
       if (fault === 'refused') incoming.headers.authorization = 'none';
-      const give = fault === 'lost' ? () => incoming.socket.destroy() : refuse;
+      const give = fault === 'lost' ? lose : refuse;
       const isAnswerLost = fault === 'lost' || fault === '503 done';
       passOn(service, incoming, outgoing, isAnswerLost ? give : undefined);
     });
@@ -232,6 +251,152 @@ describe('the client', () => {
       const current = { ...expected, title: 'theirs', year: 1615 };
       assert.deepEqual(await changed(call), { current, mayBeDone: true });
     });
+  });
+
+  describe('with a copy of all books', () => {
+    const copy = new Map<number, Book>();
+    let cursor: string | undefined;
+
+    const take = (page: Changes) => {
+      for (const { id, book } of page.changes) book === null ? copy.delete(id) : copy.set(id, book);
+      cursor = page.cursor;
+      return page.changes.map(({ id }) => id);
+    };
+    const assertSame = async () => {
+      assert.deepEqual(
+        [...copy.values()].toSorted((one, other) => one.id - other.id),
+        await allOf(catalogue),
+      );
+    };
+
+    test('H1: brings it up to date, with the present state of each book that has changed', async () => {
+      for await (const page of catalogue.changes(cursor)) take(page);
+      await assertSame();
+      const [changing, leaving] = await catalogue.createAll([BOOK, BOOK]);
+      assert.ok(changing && leaving);
+      await catalogue.update(changing.id, { year: 1615 });
+      await catalogue.remove(leaving.id);
+      const found: Change[] = [];
+      for await (const page of new BookCatalogue(service.url, PATIENT).changes(cursor)) {
+        found.push(...page.changes);
+        take(page);
+      }
+      const { at, book } = found.find(({ id }) => id === changing.id) ?? {};
+      assert.deepEqual(book, { ...changing, year: 1615 });
+      assert.equal(at, (await newestStateOf(changing)).at);
+      await assertSame();
+    });
+
+    test('H3: follows, also if answers are lost, and ends at once when it is aborted', async (context) => {
+      const behind = await startBehind(context);
+      const { seen } = behind;
+      behind.losesRead = ({ url = '' }) =>
+        url !== '/token' && seen.filter((line) => line.endsWith(url)).length === 1;
+      const leaving = new AbortController();
+      const pages = behind.catalogue.changes(cursor, { follow: true, signal: leaving.signal });
+      const begin = async () => {
+        const next = pages.next();
+        await waitUntil(() => seen.some((line) => line.includes(`cursor=${cursor}&`)));
+        return { next };
+      };
+      for (const year of [1615, 1616, 1617]) {
+        const { next } = await begin();
+        const { id } = await catalogue.create({ year });
+        const { value } = await next;
+        assert.ok(value !== undefined);
+        assert.ok(take(value).includes(id));
+      }
+      await assertSame();
+      const { next: last } = await begin();
+      leaving.abort(new Error('enough'));
+      await assert.rejects(last, { message: 'enough' });
+    });
+
+    test('H2: begins again if the cursor is of another store', async (context) => {
+      const other = await startTestService(await SQLITE.freshUrl());
+      context.after(() => other.stop());
+      const changes = new BookCatalogue(other.url, PATIENT).changes(cursor);
+      await assert.rejects(Array.fromAsync(changes), CursorExpired);
+      await assertRefused(catalogue.changes('none').next(), 400, 'Invalid query parameter: cursor');
+    });
+  });
+
+  test('H4: has the history of a book, the newest state first, from page to page', async () => {
+    const { headers } = await service.client.request('GET', '/changes?limit=1');
+    const began = Date.parse(headers.get('date') ?? ''); // in whole seconds, rounded down
+    const { id } = await catalogue.create(BOOK);
+    const states: (Book | null)[] = [{ id, ...BOOK }];
+    for (let year = 1; year <= 120; year += 1) states.unshift(await catalogue.update(id, { year }));
+    await catalogue.remove(id);
+    states.unshift(null);
+    const found = await Array.fromAsync(catalogue.history(id));
+    assert.deepEqual(
+      found.map(({ book }) => book),
+      states,
+    );
+    const [numbers, times] = [
+      found.map(({ change }) => Number(change)),
+      found.map(({ at }) => Date.parse(at)),
+    ];
+    for (const [newestFirst, least] of [
+      [numbers, 1],
+      [times, began],
+    ] as const) {
+      assert.deepEqual(
+        newestFirst,
+        newestFirst.toSorted((one, other) => other - one),
+      );
+      assert.ok((newestFirst.at(-1) ?? 0) >= least);
+    }
+    assert.equal(new Set(numbers).size, 122);
+    assert.deepEqual(await Array.fromAsync(catalogue.history(2 ** 40)), []);
+  });
+
+  test('H5: takes changes back once, however many answers are lost, and what it has taken back', async (context) => {
+    const behind = await startBehind(context);
+    const before = await catalogue.create(BOOK);
+    const after = await catalogue.update(before.id, { year: 1615 });
+    let change = Number((await newestStateOf(before)).change);
+    for (const [book, ...faults] of [
+      [before, 'lost', '503 done'],
+      [after, '502', '503'],
+      [before, 'lost', 'refused'],
+    ] as const) {
+      behind.keys.length = 0;
+      behind.faults.push(...faults);
+      const { change: number, ...rest } = await behind.catalogue.undo({ change });
+      assert.deepEqual(rest, { undone: 1, left: [] });
+      assert.deepEqual(await stored(before), book);
+      assert.deepEqual([behind.keys.length, new Set(behind.keys).size], [3, 1]);
+      change = Number(number);
+    }
+    const key = { idempotencyKey: 'undo-1' };
+    const undone = await catalogue.undo({ change }, key);
+    await catalogue.update(before.id, { title: 'theirs' });
+    assert.deepEqual(await new BookCatalogue(service.url, PATIENT).undo({ change }, key), undone);
+    await assertRefused(catalogue.undo({ change: 1 }, key), 422, 'Idempotency key already used');
+    const left = { change: null, undone: 0, left: [{ id: before.id, reason: 'changed later' }] };
+    assert.deepEqual(await catalogue.undo({ change }), left);
+    await assertRefused(catalogue.undo({ import: change }), 404, 'Change not found');
+    const both = { change, since: new Date() } as object as UndoRequest;
+    await assertRefused(catalogue.undo(both), 400, 'Invalid input');
+    await assertRefused(catalogue.undo({ since: new Date(Number.NaN) }), 400, 'Invalid input');
+  });
+
+  test('H5: takes back all changes since a time, which may be a date or a text', async () => {
+    const before = await allOf(catalogue);
+    const first = await catalogue.create(BOOK);
+    const { at } = await newestStateOf(first);
+    await catalogue.update(BOOKS[0]?.id ?? 0, { year: 1615 });
+    await catalogue.remove(BOOKS[1]?.id ?? 0);
+    const after = await allOf(catalogue);
+    const { change, ...rest } = await catalogue.undo({ since: new Date(at) });
+    assert.deepEqual(rest, { undone: 3, left: [] });
+    assert.deepEqual(await allOf(catalogue), before);
+    assert.equal((await catalogue.undo({ change: Number(change) })).undone, 3);
+    assert.deepEqual(await allOf(catalogue), after);
+    assert.equal((await catalogue.undo({ since: at })).undone, 3);
+    assert.deepEqual(await allOf(catalogue), before);
   });
 
   test('searches for all pages, or as many as its limit needs, when its loop needs them', async (context) => {
