@@ -20,6 +20,12 @@ export interface Answer {
   readonly request: string;
 }
 
+/** The links of an answer, by their relation. */
+export function linksOf({ headers }: Answer): Record<string, string> {
+  const links = (headers.get('link') ?? '').matchAll(/<([^>]*)>; rel="([^"]*)"/g);
+  return Object.fromEntries([...links].map(([, url, relation]) => [relation, url]));
+}
+
 /** What an answer may take. */
 export interface Limits {
   /** Milliseconds until the whole answer is there. */

@@ -4,6 +4,7 @@ import { Complaint, shown, Unanswered } from './complaint.ts';
 import type { Level, Rule } from './rule.ts';
 import { RULES } from './rules.ts';
 import type { Service } from './service.ts';
+import { NOT_FOUND } from './words.ts';
 
 /** What became of a rule. */
 export type Verdict = { readonly rule: Rule } & (
@@ -12,8 +13,13 @@ export type Verdict = { readonly rule: Rule } & (
   | { readonly result: 'not checked'; readonly reason: NotChecked }
 );
 
-/** Why a rule was not checked: the option that it needs, or the end of the run. */
-export type NotChecked = '--store-may-be-written' | '--secret' | 'stopped' | 'no answer';
+/** Why a rule was not checked: what the service lacks, the option that the rule needs, or the end of the run. */
+export type NotChecked =
+  | 'no log of changes'
+  | '--store-may-be-written'
+  | '--secret'
+  | 'stopped'
+  | 'no answer';
 
 /** So many rules in a row whose requests are not answered in time end the run: each takes half a minute. */
 const MOST_UNANSWERED = 3;
@@ -31,17 +37,24 @@ export async function* verdictsOf(
   { level, mayWrite, isStopped }: Scope,
 ): AsyncGenerator<Verdict> {
   let unanswered = 0;
+  let asked: Promise<boolean> | undefined;
+  const isLogged = () => {
+    asked ??= hasLog(service);
+    return asked;
+  };
   for (const rule of RULES) {
     if (level === 'core' && rule.level === 'full') continue;
     const reason = isStopped()
       ? 'stopped'
       : unanswered === MOST_UNANSWERED
         ? 'no answer'
-        : rule.writes && !mayWrite
-          ? '--store-may-be-written'
-          : rule.needsSecret && service.account.secret === undefined
-            ? '--secret'
-            : undefined;
+        : rule.needsLog && !(await isLogged())
+          ? 'no log of changes'
+          : rule.writes && !mayWrite
+            ? '--store-may-be-written'
+            : rule.needsSecret && service.account.secret === undefined
+              ? '--secret'
+              : undefined;
     if (reason !== undefined) {
       yield { rule, result: 'not checked', reason };
       continue;
@@ -51,6 +64,12 @@ export async function* verdictsOf(
     unanswered = isUnanswered ? unanswered + 1 : 0;
     yield verdict;
   }
+}
+
+/** Whether the path of the log exists. A service that does not answer has it: its rules then complain. */
+async function hasLog(service: Service): Promise<boolean> {
+  const answer = await service.request('GET', '/changes', { token: null }).catch(() => undefined);
+  return answer?.status !== NOT_FOUND.status;
 }
 
 async function verdictOf(rule: Rule, service: Service): Promise<Verdict> {

@@ -2,7 +2,7 @@
 // authors share a word that no other book has, so that they find these alone.
 
 import { randomBytes } from 'node:crypto';
-import type { Answer } from './answers.ts';
+import { type Answer, linksOf } from './answers.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
 import { full, type Rule } from './rule.ts';
 import type { Book, Service } from './service.ts';
@@ -518,10 +518,4 @@ function expectFound(answer: Answer, ids: readonly (number | undefined)[]): void
   expectAnswer(answer, { status: 200, message: 'Books retrieved successfully' });
   const found = (answer.data as Book[]).map(({ id }) => id);
   expectEqual(found, ids, 'The ids that are found', answer);
-}
-
-/** The links of an answer, by their relation. */
-function linksOf({ headers }: Answer): Record<string, string> {
-  const links = (headers.get('link') ?? '').matchAll(/<([^>]*)>; rel="([^"]*)"/g);
-  return Object.fromEntries([...links].map(([, url, relation]) => [relation, url]));
 }

@@ -5,6 +5,7 @@ import type { Complaint } from './complaint.ts';
 import { titleOf } from './rule.ts';
 
 const REASONS: Readonly<Record<NotChecked, string>> = {
+  'no log of changes': 'because the service has no log of changes',
   '--store-may-be-written': 'without --store-may-be-written',
   '--secret': 'without --secret',
   stopped: 'after the stop',

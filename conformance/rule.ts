@@ -18,14 +18,16 @@ export interface Rule {
   readonly writes: boolean;
   /** Whether it signs tokens. */
   readonly needsSecret: boolean;
+  /** Whether it is about the log of changes, which a service may lack (rule H6). */
+  readonly needsLog: boolean;
   readonly check: Check;
 }
 
 /** How the rules of a level are written: `core('T1', 'a body that is not JSON gets 400', async (service) => {…})`. */
-function rulesOf(level: Level) {
+function rulesOf(level: Level, needsLog = false) {
   const marked = (writes: boolean, needsSecret: boolean) => {
     return (numbers: string, name: string, check: Check): Rule => {
-      return { numbers, name, level, writes, needsSecret, check };
+      return { numbers, name, level, writes, needsSecret, needsLog, check };
     };
   };
   return Object.assign(marked(false, false), { writing: marked(true, false), signing: marked(false, true) });
@@ -33,6 +35,8 @@ function rulesOf(level: Level) {
 
 export const core = rulesOf('core');
 export const full = rulesOf('full');
+/** Those of the level full that are about the log of changes. */
+export const ofLog = rulesOf('full', true);
 
 /** Such as `D1: removes the book, and a later GET returns 404`. */
 export function titleOf({ numbers, name }: Rule): string {

@@ -1,6 +1,7 @@
 // Owns: the list of all rules, in the order of docs/contract.md.
 
 import { BODIES } from './bodies.ts';
+import { CHANGES, HISTORIES } from './changes.ts';
 import { CONDITIONS } from './conditions.ts';
 import { ANY_REQUEST, CREATE, GATE, GUESSING, LIST, LOGIN, READ, REMOVE, UPDATE } from './endpoints.ts';
 import { FINDING } from './finding.ts';
@@ -8,6 +9,7 @@ import { KEYS_OF_REQUESTS, MANY } from './once.ts';
 import { RACES } from './racing.ts';
 import type { Rule } from './rule.ts';
 import { TOKENS } from './tokens.ts';
+import { UNDOS } from './undo.ts';
 import { WIRE } from './wire.ts';
 
 export const RULES: readonly Rule[] = [
@@ -25,6 +27,9 @@ export const RULES: readonly Rule[] = [
   ...FINDING,
   ...CONDITIONS,
   ...KEYS_OF_REQUESTS,
+  ...CHANGES,
+  ...HISTORIES,
+  ...UNDOS,
   ...ANY_REQUEST,
   ...WIRE,
   // The last one: it uses up the failed logins of this machine.

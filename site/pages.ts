@@ -3,10 +3,11 @@
 /** The headings of the side bar, and below each the documents, as paths in the project. */
 export const GROUPS = {
   'First steps': ['README.md', 'docs/install.md', 'docs/configuration.md'],
-  'For librarians': ['docs/page.md', 'docs/data.md'],
+  'For librarians': ['docs/page.md', 'docs/data.md', 'docs/undo.md'],
   'For programmers': [
     'docs/search.md',
     'docs/changing.md',
+    'docs/changes.md',
     'client/README.md',
     'docs/contract.md',
     'docs/verify.md',

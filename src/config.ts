@@ -19,6 +19,9 @@ const LOOPBACK = '127.0.0.1';
 const ADVISED_SECRET_BYTES = 32; // RFC 7518 section 3.2: an HS256 key is at least as long as its digest
 const LAST_PORT = 65_535;
 const MIB = 1024 ** 2;
+/** Of `HISTORY`, without it, and at most. */
+const DAYS = 90;
+const MOST_DAYS = 36_500;
 
 /** A variable. Its texts have code in backticks. */
 export interface Setting<Value = unknown> {
@@ -92,6 +95,13 @@ export const SETTINGS = {
     'whether books can be searched, which takes an index of about 3.5 times their size',
     'on',
   ),
+  history: {
+    name: 'HISTORY',
+    help: 'days for which changes are kept, `forever`, or `off`: without `/changes` and histories',
+    absent: '`90`',
+    none: 'off',
+    read: readHistory,
+  },
   requireIfMatch: onOrOff(
     'REQUIRE_IF_MATCH',
     'whether a change or a removal must name the state of the book',
@@ -333,6 +343,14 @@ function readPage(given: Given): PortSetting | undefined {
 function portBeside(port: number, distance: number): number {
   if (port === 0) return 0;
   return port + distance <= LAST_PORT ? port + distance : port - distance;
+}
+
+/** @returns days; undefined if it is off. */
+function readHistory(given: Given): number | 'forever' | undefined {
+  const text = given.text('HISTORY') ?? '';
+  if (OFF.test(text)) return undefined;
+  if (/^forever$/i.test(text)) return 'forever';
+  return readNumber(given, 'HISTORY', 1, MOST_DAYS, ', forever or off') ?? DAYS;
 }
 
 function readLogLevel(given: Given): LogLevel {

@@ -12,10 +12,18 @@ export interface ServiceFigures {
   /** Open connections of clients. */
   readonly connections: number;
   readonly batches: Readonly<Record<string, BatchFigures>>;
+  /** Requests that wait for a change. */
+  readonly followers: number;
   readonly logins: LoginOutcomes;
 }
 
-export function serviceMetrics({ requests, connections, batches, logins }: ServiceFigures): Metric[] {
+export function serviceMetrics({
+  requests,
+  connections,
+  batches,
+  followers,
+  logins,
+}: ServiceFigures): Metric[] {
   const ofBatches = (name: MetricName, read: (figures: BatchFigures) => Counts) => {
     const counts = Object.entries(batches).map(([operation, figures]) => [operation, read(figures)]);
     return metric(name, Object.fromEntries(counts));
@@ -28,6 +36,7 @@ export function serviceMetrics({ requests, connections, batches, logins }: Servi
     ofBatches('batch_duration_seconds', ({ durations }) => durations),
     ofBatches('batches_in_flight', ({ inFlight }) => inFlight),
     ofBatches('waiting_calls', ({ waiting }) => waiting),
+    metric('waiting_followers', followers),
     metric('store_errors_total', requests.storeFaults),
     metric('logins_total', logins),
   ];

@@ -60,6 +60,7 @@ export async function startService(
   const store = await storeAt.open({
     mustExist,
     find: config.find,
+    history: config.history === 'forever' ? Number.POSITIVE_INFINITY : (config.history ?? 0),
     times,
     onSyncFailed: endAfterFailedSync,
   });
@@ -109,7 +110,13 @@ export async function startService(
       const counts = served.map(({ server }) => promisify(server.getConnections.bind(server))());
       const connections = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
       return [
-        ...serviceMetrics({ requests, connections, batches: catalogue.batches, logins: guard.outcomes }),
+        ...serviceMetrics({
+          requests,
+          connections,
+          batches: catalogue.batches,
+          followers: catalogue.followers,
+          logins: guard.outcomes,
+        }),
         ...store.metrics(),
         ...(await measurement.metrics()),
       ];
@@ -122,6 +129,7 @@ export async function startService(
       ),
     async close() {
       const { lastRequest, grace } = times.service;
+      catalogue.endWaits();
       await Promise.all(served.map((http) => http.close(lastRequest, grace)));
       // If a disk hangs, so would the exit: the command ends the process then.
       await (store.holdsProcess ? store.close() : within(times.service.storeGrace, store.close()));

@@ -27,6 +27,8 @@ export const TIMES = {
   api: {
     /** Between two log lines about one fault, however many requests meet it. */
     faultLinesApart: SECOND,
+    /** That a request may wait for a change (rule H3). */
+    wait: MINUTE,
   },
   auth: {
     /** Of a token (A6). */
@@ -54,8 +56,8 @@ export const TIMES = {
     lifetime: 24 * HOUR,
   },
   history: {
-    /** For which a row of the log of changes is kept; and until the next look for older ones. */
-    kept: 90 * 24 * HOUR,
+    /** For which a row of the log of changes is kept, times `HISTORY`; and until the next look for older ones. */
+    day: 24 * HOUR,
     prune: MINUTE,
   },
   lists: {
@@ -90,8 +92,9 @@ export const TIMES = {
     stepPause: 1,
     trafficStep: 5,
     trafficPause: 50,
-    /** Until the next look for books to index. */
+    /** Until the next look for books to index; and, while requests wait for changes, for those of other processes. */
     idlePause: SECOND,
+    changesPause: 100,
     /** Between two looks at the log; that it waits, with all writers, for readers to end; and until the next attempt. */
     logLook: 100,
     logRestart: 100,
@@ -138,6 +141,8 @@ export const TIMES = {
     catchUp: SECOND,
     indexStatement: 4500,
     idlePause: SECOND,
+    /** Between two looks for changes of other processes, while requests wait for them. */
+    changesPause: 200,
     /** To wait for a lock on the index. */
     indexLock: 3 * SECOND,
     /** For a step of indexing, with its waits for locks. A server that takes longer has fallen silent. */

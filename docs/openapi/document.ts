@@ -7,7 +7,7 @@ import { MOST_BOOKS } from '../../src/api/book-array.ts';
 import { LOGIN } from '../../src/api/login.ts';
 import { BOOK_FIELDS, BOOK_ID } from '../../src/books/book.ts';
 import { version } from '../../src/version.ts';
-import { SEARCH_PARAMETERS } from './parameters.ts';
+import { CHANGES_PARAMETERS, HISTORY_PARAMETERS, SEARCH_PARAMETERS } from './parameters.ts';
 import {
   BOOK_EXAMPLE,
   describeResponse,
@@ -31,8 +31,8 @@ interface Operation {
   readonly description: string;
   /** The operation needs no token. */
   readonly open?: true;
-  /** It takes the parameters of a search. */
-  readonly isSearch?: true;
+  /** Those that no other operation has. */
+  readonly parameters?: readonly object[];
   /** It takes `Idempotency-Key`. */
   readonly takesKey?: true;
   /** It takes `If-Match` and `If-None-Match`. */
@@ -67,7 +67,7 @@ const READ_BOOKS: Operation = {
     'With parameters: a page of the books that meet all conditions. In titles and authors, case, accents and ' +
     'punctuation do not count. `Link` leads to the next page; without `rel="next"` in it there is none. The operator ' +
     'can switch searching off (`FIND=off`): then each parameter is 400.',
-  isSearch: true,
+  parameters: SEARCH_PARAMETERS,
   responses: ['BooksRetrieved', 'InvalidQuery', ...GUARDED],
 };
 
@@ -80,6 +80,30 @@ const READ_BOOK: Operation = {
     'if the book still is the same.',
   isConditional: true,
   responses: ['BookRetrieved', 'BadRequest', 'BookNotFound', 'PreconditionFailed', ...GUARDED],
+};
+
+const READ_CHANGES: Operation = {
+  operationId: 'listChanges',
+  tags: ['Changes'],
+  summary: 'Follow the changes',
+  description:
+    'Without `cursor`: all books, ascending by `id`, page by page, then what has changed since the first page. `Link` ' +
+    'always leads on. Behind a page without elements it leads to what happens later; with `Prefer: wait=30` the answer ' +
+    'comes as soon as there is something. Each book is in a page once, in its present state. The operator can switch the ' +
+    'log off (`HISTORY=off`): then this path does not exist.',
+  parameters: CHANGES_PARAMETERS,
+  responses: ['ChangesRetrieved', 'InvalidQuery', 'NotFound', 'CursorGone', ...GUARDED],
+};
+
+const READ_HISTORY: Operation = {
+  operationId: 'getHistory',
+  tags: ['Changes'],
+  summary: 'Read the states of a book',
+  description:
+    'The present state, then the earlier ones, as far as the log has them. A book that was removed has its history, and ' +
+    'begins with `null`. `Link` leads to older states, if there are any.',
+  parameters: HISTORY_PARAMETERS,
+  responses: ['HistoryRetrieved', 'InvalidQuery', 'HistoryNotFound', ...GUARDED],
 };
 
 const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
@@ -165,12 +189,48 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       tags: ['Books'],
       summary: 'Remove a book',
       description:
-        'Removes the book for good: its id is not given to another book. Of several concurrent removals of one ' +
-        'book, exactly one succeeds. With the `ETag` of an earlier answer as `If-Match`, the book is removed only if ' +
+        'Removes the book. Its id is not given to another book; an undo brings the same book back. Of several concurrent ' +
+        'removals of one book, exactly one succeeds. With the `ETag` of an earlier answer as `If-Match`, the book is removed only if ' +
         'nobody has changed it since.',
       isConditional: true,
       responses: ['BookDeleted', 'BadRequest', 'BookNotFound', ...CONDITIONAL, ...GUARDED],
     },
+  },
+  '/changes': {
+    get: READ_CHANGES,
+    head: withoutBody(READ_CHANGES, 'checkChanges', 'Get the headers of a page of changes'),
+  },
+  '/undo': {
+    post: {
+      operationId: 'undoChanges',
+      tags: ['Changes'],
+      summary: 'Take changes back',
+      description:
+        'Takes back one change, an undo, an import, or all changes since a time, in one step. Removed books return under ' +
+        'their ids. Books that others have changed since are left, and named. With an `Idempotency-Key`, the request is ' +
+        'carried out once, however often it is sent.',
+      takesKey: true,
+      body: {
+        schema: 'Undo',
+        examples: {
+          change: { change: 12 },
+          import: { import: 40 },
+          since: { since: '2026-11-27T08:00:00Z' },
+        },
+      },
+      responses: [
+        'ChangesUndone',
+        'InvalidUndo',
+        'ChangeNotFound',
+        'PayloadTooLarge',
+        'NotUndone',
+        ...GUARDED,
+      ],
+    },
+  },
+  '/book/{id}/history': {
+    get: READ_HISTORY,
+    head: withoutBody(READ_HISTORY, 'checkHistory', 'Check whether a book has a history'),
   },
 };
 
@@ -183,6 +243,21 @@ function withoutBody(operation: Operation, operationId: string, summary: string)
   };
 }
 
+const NOTED: Schema = {
+  type: 'string',
+  description:
+    'When the change was noted, in UTC. For a state that is older than the log, when the log began.',
+  pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z$',
+  examples: ['2026-11-27T08:00:00.123Z'],
+};
+
+/** `null` is a book that was removed. */
+const BOOK_OR_NULL: Schema = { oneOf: [schemaRef('Book'), { type: 'null' }] };
+
+const NUMBER: Schema = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
+const DAY = '[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])';
+const MINUTE = '([01][0-9]|2[0-3]):[0-5][0-9]';
+
 const SCHEMAS: Readonly<Record<string, Schema>> = {
   Login: { ...LOGIN, description: 'Unknown keys are ignored.' },
   Token: exactly({
@@ -193,6 +268,46 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     },
   }),
   Book: exactly({ id: BOOK_ID, ...withoutDefaults() }),
+  Change: exactly({ id: BOOK_ID, at: NOTED, book: BOOK_OR_NULL }),
+  State: exactly({
+    change: {
+      type: ['integer', 'null'],
+      description: 'The number of the change that led to the state; `null` if the log does not have it.',
+      examples: [12],
+    },
+    at: NOTED,
+    book: BOOK_OR_NULL,
+  }),
+  Undo: {
+    type: 'object',
+    description: 'Exactly one of the three. Unknown keys are ignored.',
+    properties: {
+      change: { ...NUMBER, description: 'A change of a history, or an undo.', examples: [12] },
+      import: {
+        ...NUMBER,
+        description: 'An import by the command `import`; `undo --list` has the numbers.',
+        examples: [40],
+      },
+      since: {
+        type: 'string',
+        description:
+          'A time of RFC 3339: all changes noted then or later, by any program, without those of undos.',
+        pattern: `^${DAY}[Tt]${MINUTE}:[0-5][0-9](\\.[0-9]+)?([Zz]|[+-]${MINUTE})$`,
+        examples: ['2026-11-27T08:00:00Z'],
+      },
+    },
+    oneOf: ['change', 'import', 'since'].map((name) => ({ required: [name] })),
+  },
+  Undone: exactly({
+    change: {
+      type: ['integer', 'null'],
+      description: 'The number of this undo, which can be taken back; `null` if no book was changed.',
+      examples: [31],
+    },
+    undone: { type: 'integer', description: 'How many books are as they were before.', examples: [2] },
+    left: { type: 'array', items: schemaRef('LeftBook') },
+  }),
+  LeftBook: exactly({ id: BOOK_ID, reason: { type: 'string', const: 'changed later' } }),
   NewBook: {
     type: 'object',
     description: 'Unknown keys, including `id`, are ignored. Keys are case-sensitive.',
@@ -248,6 +363,10 @@ export function describeApi(): string {
     tags: [
       { name: 'Tokens', description: 'Logging in.' },
       { name: 'Books', description: 'Books: one, those that are found, or all of them.' },
+      {
+        name: 'Changes',
+        description: 'The log of changes: what has changed, the states of a book, and taking changes back.',
+      },
     ],
     security: [{ token: [] }],
     paths: mapValues(PATHS, (operations, path) => ({
@@ -319,7 +438,7 @@ export function describeApi(): string {
 }
 
 function describeOperation(
-  { open, isSearch, takesKey, isConditional, body, responses, ...said }: Operation,
+  { open, parameters = [], takesKey, isConditional, body, responses, ...said }: Operation,
   method: string,
 ): object {
   const isHead = method === 'head';
@@ -332,7 +451,7 @@ function describeOperation(
         ...(takesKey ? ['IdempotencyKey'] : []),
         ...(isConditional ? ['IfMatch', 'IfNoneMatch'] : []),
       ].map((name) => ({ $ref: `#/components/parameters/${name}` })),
-      ...(isSearch ? SEARCH_PARAMETERS : []),
+      ...parameters,
     ],
     ...(body && {
       requestBody: {

@@ -1,6 +1,8 @@
-// Owns: the parameters of `GET /books` in the OpenAPI document (rules F2 and F6). None has a default: clients that fill
-// in defaults would turn the list of all books into a page.
+// Owns: the parameters in the OpenAPI document: those of `GET /books` (rules F2 and F6), and of the log of changes (rules
+// H1, H3 and H4). None of `GET /books` has a default: clients that fill in defaults would turn the list of all books into a
+// page.
 
+import { PAGE } from '../../src/api/query.ts';
 import { BOOK_FIELDS } from '../../src/books/book.ts';
 import { describeFilter, FILTER_NAMES, LARGEST_PAGE, LONGEST_TEXT } from '../../src/books/search.ts';
 import type { Schema } from './responses.ts';
@@ -30,8 +32,8 @@ export const IN_QUERY: Readonly<Record<string, Parameter>> = {
   sort: {
     description:
       'the order: `title`, `author`, `year`, `id` or several of them, separated by commas, each with `-` for ' +
-      'descending; equal books by `id`. Without it: by `id`; with `q`, titles equal to the query come first, then ' +
-      'titles that start with it',
+      'descending; equal books by `id`. Without it: by `id`; with `q`, first titles equal to it, then titles that ' +
+      'start with it',
     schema: {
       type: 'string',
       pattern: `^[-+ ]?${FIELDS}(,[-+ ]?${FIELDS})*$`,
@@ -67,3 +69,36 @@ export const SEARCH_PARAMETERS: readonly object[] = [
     schema: { type: 'string', examples: ['count=exact'] },
   },
 ];
+
+const limitOf = (elements: string) => ({
+  name: 'limit',
+  in: 'query',
+  description: `The most ${elements} of a page. A page may have fewer although others follow.`,
+  schema: { type: 'integer', minimum: 1, maximum: LARGEST_PAGE, default: PAGE, examples: [20] },
+});
+const cursorOf = (content: unknown) => ({
+  name: 'cursor',
+  in: 'query',
+  description: 'Where the page starts: from the `Link` of the page before.',
+  schema: {
+    type: 'string',
+    pattern: '^[A-Za-z0-9_-]+$',
+    examples: [Buffer.from(JSON.stringify(content)).toString('base64url')],
+  },
+});
+
+/** Of `GET /changes`. */
+export const CHANGES_PARAMETERS: readonly object[] = [
+  limitOf('books'),
+  cursorOf([1]),
+  {
+    name: 'Prefer',
+    in: 'header',
+    description:
+      '`wait=30`: if there is nothing, the answer comes with the next change, or after 30 seconds. At most 60.',
+    schema: { type: 'string', examples: ['wait=30'] },
+  },
+];
+
+/** Of `GET /book/<id>/history`. */
+export const HISTORY_PARAMETERS: readonly object[] = [limitOf('states'), cursorOf(12)];

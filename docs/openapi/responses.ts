@@ -11,9 +11,13 @@ import {
   booksCreated,
   booksRetrieved,
   bookUpdated,
+  CURSOR_GONE,
+  changesRetrieved,
+  changesUndone,
   type Envelope,
   type EnvelopeAnswer,
   HEADERS_TOO_LARGE,
+  historyRetrieved,
   INTERNAL_ERROR,
   INVALID_BOOK,
   INVALID_CREDENTIALS,
@@ -26,6 +30,7 @@ import {
   MISDIRECTED_REQUEST,
   methodNotAllowed,
   NOT_FOUND,
+  NOT_UNDONE,
   ORIGIN_NOT_ALLOWED,
   PAYLOAD_TOO_LARGE,
   PRECONDITION_FAILED,
@@ -72,6 +77,7 @@ export const BOOK_EXAMPLE = Object.fromEntries(
   FIELD_NAMES.map((name) => [name, BOOK_FIELDS[name].examples[0]]),
 );
 const BOOK = { id: BOOK_ID.examples[0], ...BOOK_EXAMPLE } as Book;
+const AT = Date.UTC(2026, 10, 27, 8, 0, 0, 123);
 
 /** The tag of that book, as a header has it. */
 export const TAG_EXAMPLE = entityTag(tagOf(BOOK));
@@ -108,20 +114,46 @@ function failureWith(
 const NOT_HTTP = failure(
   BAD_REQUEST,
   'rule 20',
-  'The request is not valid HTTP: it is malformed, has an invalid percent-escape in its path, or has no `Host` or two.',
+  'The request is malformed, has an invalid percent-escape in its path, or has no `Host` or two.',
 );
 
 const NOT_A_BOOK = failure(
   INVALID_BOOK,
-  'C1, U2, B2',
+  'C1, U2, B2, H5',
   'The body is not a JSON object (`POST /books`: not an array), or a title or author is not a text, or a year is not a ' +
-    'whole number without quotes. Nothing was stored.',
+    'whole number without quotes (`POST /undo`: not one number or time). Nothing was changed.',
+);
+
+const NO_PARAMETER = failureWith(
+  invalidParameter,
+  { name: 'name', pattern: `.{0,${SHOWN_NAME}}`, example: 'yaer' },
+  'F3, H1, H4',
+  'This parameter does not exist, is there twice, has an invalid value, or cannot be used with the others.',
+);
+
+const NO_BOOK = failure(
+  BOOK_NOT_FOUND,
+  'G2, U1, D2, H4, rule 10',
+  'No book has this id. An id is a positive whole number without leading zeros.',
+);
+
+const NO_PATH = failure(
+  NOT_FOUND,
+  'rule 20, H6',
+  'There is no such path. Case and slashes count: one book is `/book/1`, all are `/books`. With `HISTORY=off`, those of ' +
+    'the log do not exist.',
 );
 
 const NO_KEY = failure(
   INVALID_KEY,
   'I1',
   'The `Idempotency-Key` is empty, has more than 255 characters, or others than visible ASCII.',
+);
+
+const OTHER_KEY = failure(
+  KEY_USED,
+  'I2',
+  'The `Idempotency-Key` was used for another request. Nothing was changed. Use a new key for each new request.',
 );
 
 const { bodyLimit, bulkLimit, headerLimit } = readConfig({});
@@ -131,8 +163,8 @@ const login = constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT');
 const TOO_LARGE = failure(
   PAYLOAD_TOO_LARGE,
   'rule 22, B2',
-  `The body is longer than ${size(bodyLimit)} (\`POST /books\`: ${size(bulkLimit)}, ${books} books or ${size(bodyLimit)} ` +
-    `for the texts of one; \`POST /token\`: ${size(login)}). The operator may have set other limits.`,
+  `The body is too long. It may have ${size(bodyLimit)} (\`POST /books\`: ${size(bulkLimit)}, ${books} books and ` +
+    `${size(bodyLimit)} for the texts of one; \`POST /token\`: ${size(login)}), unless the operator has set other limits.`,
 );
 
 const INTERNAL = failure(
@@ -168,22 +200,39 @@ export const RESPONSES = {
       'The ids of the new books, in the order of the array. All of them are stored durably.',
     ),
   ],
-  BadRequest: [NOT_HTTP],
-  InvalidQuery: [
-    failureWith(
-      invalidParameter,
-      { name: 'name', pattern: `.{0,${SHOWN_NAME}}`, example: 'yaer' },
-      'F3',
-      'This parameter does not exist, is there twice, has an invalid value, or cannot be used with the others.',
+  ChangesRetrieved: [
+    success(
+      changesRetrieved([{ id: BOOK.id, at: AT, book: BOOK }], []),
+      { type: 'array', items: schemaRef('Change') },
+      'H1',
+      'Books that have changed; none if nothing has changed since the page before.',
     ),
-    NOT_HTTP,
   ],
+  HistoryRetrieved: [
+    success(
+      historyRetrieved([{ change: 12, at: AT, book: BOOK }], []),
+      { type: 'array', items: schemaRef('State') },
+      'H4',
+      'The states of the book, the newest first.',
+    ),
+  ],
+  ChangesUndone: [
+    success(
+      changesUndone({ change: 31, undone: 2, left: [BOOK.id] }),
+      schemaRef('Undone'),
+      'H5',
+      'The number of the undo, how many books are as they were, and those that were left.',
+    ),
+  ],
+  BadRequest: [NOT_HTTP],
+  InvalidQuery: [NO_PARAMETER, NOT_HTTP],
   InvalidLogin: [
     failure(INVALID_LOGIN, 'T1', 'The body is not a JSON object, or a field in it is not text.'),
     NOT_HTTP,
   ],
   InvalidBook: [NOT_A_BOOK, NOT_HTTP],
   InvalidNewBook: [NOT_A_BOOK, NO_KEY, NOT_HTTP],
+  InvalidUndo: [NOT_A_BOOK, NO_KEY, NOT_HTTP],
   InvalidBooks: [
     NOT_A_BOOK,
     failureWith(
@@ -195,13 +244,7 @@ export const RESPONSES = {
     NO_KEY,
     NOT_HTTP,
   ],
-  KeyUsed: [
-    failure(
-      KEY_USED,
-      'I2',
-      'The `Idempotency-Key` was used for another request. Nothing was stored. Use a new key for each new request.',
-    ),
-  ],
+  KeyUsed: [OTHER_KEY],
   InvalidCredentials: [failure(INVALID_CREDENTIALS, 'T2', 'The username or the password is wrong.')],
   Unauthorized: [
     failure(TOKEN_REQUIRED, 'A3', 'There is no `Authorization` header, or it is empty.'),
@@ -211,11 +254,27 @@ export const RESPONSES = {
       'The token has expired, was signed with another secret, or follows `Bearer`. Log in again, and send the token alone.',
     ),
   ],
-  BookNotFound: [
+  BookNotFound: [NO_BOOK],
+  HistoryNotFound: [NO_BOOK, NO_PATH],
+  ChangeNotFound: [
+    failure(NOT_UNDONE.unknown, 'H5', 'The log has no such change or import, or no longer.'),
+    NO_PATH,
+  ],
+  NotUndone: [
+    OTHER_KEY,
+    failure(NOT_UNDONE.beyond, 'H5', 'The log begins after this time. Name a later one.'),
     failure(
-      BOOK_NOT_FOUND,
-      'G2, U1, D2, rule 10',
-      'No book has this id, or it is not an id, which is a positive whole number without leading zeros.',
+      NOT_UNDONE.many,
+      'H5',
+      'There are more than one request takes back. The command `undo` has no limit.',
+    ),
+    failure(NOT_UNDONE.distributed, 'H5', 'Citus distributes the books.'),
+  ],
+  CursorGone: [
+    failure(
+      CURSOR_GONE,
+      'H2',
+      'The changes after this page are not known. Begin again without `cursor`, and remove the books that do not come.',
     ),
   ],
   PreconditionFailed: [
@@ -236,13 +295,7 @@ export const RESPONSES = {
   OriginNotAllowed: [
     failure(ORIGIN_NOT_ALLOWED, 'rule 32', 'A browser sends this login for a page of another origin.'),
   ],
-  NotFound: [
-    failure(
-      NOT_FOUND,
-      'rule 20',
-      'There is no such path. Case and slashes count: one book is `/book/1`, all are `/books`.',
-    ),
-  ],
+  NotFound: [NO_PATH],
   MethodNotAllowed: [
     failure(
       methodNotAllowed(['GET']),
@@ -254,7 +307,7 @@ export const RESPONSES = {
     failure(
       REQUEST_TIMEOUT,
       'rule 22',
-      `The headers did not arrive within ${seconds(TIMES.http.headers)}, or the whole request did not arrive within ${seconds(TIMES.http.wholeRequest)}.`,
+      `The request did not arrive in time. Its headers may take ${seconds(TIMES.http.headers)}, all of it ${seconds(TIMES.http.wholeRequest)}.`,
     ),
   ],
   PayloadTooLarge: [TOO_LARGE],
@@ -262,15 +315,14 @@ export const RESPONSES = {
     failure(
       MISDIRECTED_REQUEST,
       'rule 33',
-      'Only the machine of the service may call it until the operator sets account and secret, and `Host` does not name ' +
-        'that machine.',
+      'Until the operator sets account and secret, `Host` must name the machine of the service.',
     ),
   ],
   TooManyAttempts: [
     failure(
       tooManyAttempts(1),
       'rule 29',
-      'Too many logins from this address, its network or all new addresses have failed. For now all from there are refused, right or wrong.',
+      'Too many logins from there have failed. For now, all from this address, its network or all new addresses are refused.',
     ),
   ],
   HeadersTooLarge: [
@@ -299,12 +351,13 @@ export const RESPONSES = {
   ],
 } as const satisfies Readonly<Record<string, readonly [Response, ...Response[]]>>;
 
-/** Every message once, as rows of a table: status, message, cause (of a failure), rules. */
+/** Every message once, as rows of a table: status, message, cause (of a failure, its first sentence), rules. */
 export function messagesTable(): string[][] {
   const rows = Object.values<readonly Response[]>(RESPONSES)
     .flat()
     .map(({ envelope: { status }, message, when, rules }) => {
-      return [`${status}`, `\`${message}\``, status < 400 ? '' : when, rules];
+      const [cause = ''] = status < 400 ? [] : when.split(/(?<=\.) /);
+      return [`${status}`, `\`${message}\``, cause, rules];
     });
   const byMessage = new Map(rows.map((row) => [row.slice(0, 2).join(' '), row]));
   return [...byMessage.values()].toSorted(([one = ''], [other = '']) => one.localeCompare(other));
@@ -317,10 +370,19 @@ const PAGE_HEADERS: readonly string[] = ['Link', 'X-Total-Count', 'Preference-Ap
 const TAGGED: readonly ResponseName[] = ['BookCreated', 'BookRetrieved', 'BookUpdated'];
 
 /** Responses that may be the answer to an earlier request (rule I2). */
-const REPLAYED: readonly ResponseName[] = ['BookCreated', 'BooksCreated'];
+const REPLAYED: readonly ResponseName[] = ['BookCreated', 'BooksCreated', 'ChangesUndone'];
+
+/** Headers of pages of the log, as the components are called (rules H1, H3 and H4). */
+const LOG_HEADERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  ChangesRetrieved: { Link: 'Link-Changes', 'Preference-Applied': 'Preference-Applied-Wait' },
+  HistoryRetrieved: { Link: 'Link-History' },
+};
 
 /** Headers that a response has only if they apply. */
-export const OPTIONAL_HEADERS = [...PAGE_HEADERS, 'Idempotent-Replayed'];
+export const OPTIONAL_HEADERS = [
+  ...PAGE_HEADERS,
+  ...['Preference-Applied-Wait', 'Link-History', 'Idempotent-Replayed'],
+];
 
 /** Every response has these headers, and some statuses have more (rule 24). */
 const HEADERS_OF_ALL = ['Content-Type', 'X-Content-Type-Options', 'Cache-Control', 'X-Request-Id'];
@@ -372,7 +434,7 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
     schema: { type: 'integer', minimum: 1, examples: [1] },
   },
   'Idempotent-Replayed': {
-    description: 'An earlier request with this `Idempotency-Key` has stored this. Nothing was stored now.',
+    description: 'An earlier request with this `Idempotency-Key` has done this. Nothing was changed now.',
     schema: { type: 'string', const: 'true' },
   },
   Link: {
@@ -385,6 +447,16 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
       examples: ['</books?year=1605&cursor=WyJpZCIsMV0>; rel="next", </books?year=1605>; rel="first"'],
     },
   },
+  'Link-Changes': linkToNext(
+    'What comes after this page, also if nothing does yet.',
+    '/changes',
+    Buffer.from('[1]').toString('base64url'),
+  ),
+  'Link-History': linkToNext(
+    'The older states, if there are any.',
+    '/book/[1-9][0-9]{0,15}/history',
+    Buffer.from('12').toString('base64url'),
+  ),
   'X-Total-Count': {
     description:
       'With parameters: the number of all books that are found, if they are at most 1,000, or if `Prefer` asked for it ' +
@@ -394,6 +466,10 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
   'Preference-Applied': {
     description: 'The books were counted as `Prefer` asked.',
     schema: { type: 'string', const: 'count=exact' },
+  },
+  'Preference-Applied-Wait': {
+    description: 'The page would have waited for a change, up to so many seconds.',
+    schema: { type: 'string', pattern: '^wait=([1-9]|[1-5][0-9]|60)$', examples: ['wait=30'] },
   },
   'X-Unindexed-Books': {
     description:
@@ -414,14 +490,27 @@ function constant(description: string, headers: HeaderList, name: string) {
   return { description, schema: { type: 'string', const: headers[headers.indexOf(name) + 1] } };
 }
 
-function headerRef(name: string): [string, object] {
-  return [name, { $ref: `#/components/headers/${name}` }];
+/** @param path a regular expression. */
+function linkToNext(description: string, path: string, cursor: string) {
+  const example = path.replace('[1-9][0-9]{0,15}', `${BOOK.id}`);
+  return {
+    description,
+    schema: {
+      type: 'string',
+      pattern: `^<${path}\\?limit=[1-9][0-9]{0,3}&cursor=[A-Za-z0-9_-]+>; rel="next"$`,
+      examples: [`<${example}?limit=100&cursor=${cursor}>; rel="next"`],
+    },
+  };
+}
+
+function headerRef(name: string, component = name): [string, object] {
+  return [name, { $ref: `#/components/headers/${component}` }];
 }
 
 /** The only response without a body (rule E2). */
 export const NOT_MODIFIED = {
   description: 'The book still is as `If-None-Match` says. There is no body.',
-  headers: Object.fromEntries(['Cache-Control', 'X-Request-Id', 'ETag'].map(headerRef)),
+  headers: Object.fromEntries(['Cache-Control', 'X-Request-Id', 'ETag'].map((name) => headerRef(name))),
 };
 
 export function describeResponse(name: ResponseName) {
@@ -438,7 +527,11 @@ export function describeResponse(name: ResponseName) {
   ];
   return {
     description: responses.map(({ message, when }) => `\`${message}\`: ${when}`).join('\n\n'),
-    headers: { ...Object.fromEntries(headers.map(headerRef)), ...(status === 405 && { Allow: ALLOW }) },
+    headers: {
+      ...Object.fromEntries(headers.map((header) => headerRef(header))),
+      ...Object.fromEntries(Object.entries(LOG_HEADERS[name] ?? {}).map((pair) => headerRef(...pair))),
+      ...(status === 405 && { Allow: ALLOW }),
+    },
     content: {
       'application/json': {
         schema: exactly({

@@ -26,10 +26,11 @@ import {
 } from './envelope.ts';
 import type { AppParts, Exchange, Handler } from './exchange.ts';
 import { Faults } from './faults.ts';
+import { readChanges, readHistory, undoChanges } from './history.ts';
 import { logIn } from './login.ts';
 
 interface Route {
-  /** A literal path, or one that ends in `:id`, which stands for a segment of any text. */
+  /** A literal path, or one whose second segment is `:id`, which stands for any text. */
   readonly path: string;
   readonly needsToken: boolean;
   readonly handlers: Readonly<Record<string, Handler>>;
@@ -46,7 +47,15 @@ const ROUTES: readonly Route[] = [
   },
 ];
 
-const BY_PATH: ReadonlyMap<string, Route> = new Map(ROUTES.map((route) => [route.path, route]));
+/** Of the log of changes; not with HISTORY=off. */
+const HISTORY_ROUTES: readonly Route[] = [
+  { path: '/changes', needsToken: true, handlers: { GET: readChanges, HEAD: readChanges } },
+  { path: '/undo', needsToken: true, handlers: { POST: undoChanges } },
+  { path: '/book/:id/history', needsToken: true, handlers: { GET: readHistory, HEAD: readHistory } },
+];
+
+/** With what precedes it. */
+const SECOND_SEGMENT = /^(\/[^/]+\/)[^/]+/;
 
 /** All methods that some path has. */
 const ALL_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
@@ -65,6 +74,8 @@ export function buildApp(parts: AppParts): App {
   const newRequestId = requestIds();
   const faults = new Faults(log, requests, times.api);
   const allowOrigin = allowOrigins(parts.config.corsOrigins, parts.docsPort);
+  const routes = parts.config.history !== undefined ? [...ROUTES, ...HISTORY_ROUTES] : ROUTES;
+  const byPath: ReadonlyMap<string, Route> = new Map(routes.map((route) => [route.path, route]));
   return { service: newServer(undefined), page: newServer(new PageFiles(parts.knownLogin)) };
 
   function newServer(page: PageFiles | undefined): HttpServer {
@@ -92,7 +103,8 @@ export function buildApp(parts: AppParts): App {
     const cors = isMisdirected ? undefined : allowOrigin(headers);
     const path = pathOf(url);
     const files = page !== undefined && path && isForPage(method, path.decoded) ? page : undefined;
-    const route = path && routeOf(path.decoded);
+    const route =
+      path && (byPath.get(path.decoded.replace(SECOND_SEGMENT, '$1:id')) ?? byPath.get(path.decoded));
     let answer: Answer;
     try {
       if (path === undefined) answer = BAD_REQUEST;
@@ -105,7 +117,7 @@ export function buildApp(parts: AppParts): App {
     } catch (error) {
       answer = faults.answer(error, id);
     }
-    const milliseconds = performance.now() - began;
+    const milliseconds = performance.now() - began - (answer.waited ?? 0);
     if (path === undefined) requests.addUnreadable(answer.status);
     else requests.add(files === undefined ? route?.path : 'page', method, answer.status, milliseconds);
     log.request(id, method, url, answer.status, milliseconds);
@@ -150,12 +162,6 @@ export function buildApp(parts: AppParts): App {
 
 function methodsOf({ handlers }: Route): string[] {
   return Object.keys(handlers);
-}
-
-function routeOf(path: string): Route | undefined {
-  const segment = path.lastIndexOf('/') + 1;
-  const withId = segment < path.length ? BY_PATH.get(`${path.slice(0, segment)}:id`) : undefined;
-  return withId ?? BY_PATH.get(path);
 }
 
 /** Unique among processes by a random prefix, and within a process by a count. */

@@ -7,7 +7,7 @@ import type { Answer } from '../http/answer.ts';
 import { BodyRoom, parseBody, readBody, skipBody } from '../http/body.ts';
 import { asJsonObject } from '../json/parse.ts';
 import { readBookArray } from './book-array.ts';
-import { conditionOf } from './conditions.ts';
+import { conditionOf, INVALID, idempotencyKeyOf } from './conditions.ts';
 import {
   BOOK_DELETED,
   BOOK_NOT_FOUND,
@@ -32,9 +32,6 @@ import { pageHeaders, readQuery } from './query.ts';
 
 /** Memory for an array of books until it is stored, in lengths of its body. */
 const ARRAY_ROOM = 4;
-
-/** In place of a key that cannot be one. */
-const INVALID = Symbol('invalid');
 
 export async function createBook(exchange: Exchange, { catalogue, config }: AppParts): Promise<Answer> {
   const key = idempotencyKeyOf(exchange);
@@ -127,15 +124,6 @@ async function requireCondition(id: number, { catalogue }: AppParts): Promise<An
 /** The id as the path was sent: percent-encoded digits are not canonical decimal (rule 10). */
 function idOf({ path }: Exchange): number | undefined {
   return readBookId(path.sent.slice('/book/'.length));
-}
-
-/** @returns undefined without a key, INVALID if it is not visible ASCII of at most 255 characters (rule I1). */
-function idempotencyKeyOf({ request }: Exchange): string | typeof INVALID | undefined {
-  const { 'idempotency-key': sent } = request.headers;
-  if (sent === undefined) return undefined;
-  const text = String(sent);
-  const key = /^"(.*)"$/.exec(text)?.[1] ?? text; // a string of RFC 9651, or bare
-  return /^[!-~]{1,255}$/.test(key) ? key : INVALID;
 }
 
 async function readChanges({ request }: Exchange, bodyLimit: number): Promise<BookChanges | undefined> {

@@ -1,8 +1,10 @@
-// Owns: the headers `If-Match` and `If-None-Match` (RFC 9110 section 13.1), and how a tag is written in a header.
+// Owns: the headers `If-Match` and `If-None-Match` (RFC 9110 section 13.1), how a tag is written in a header, and the header
+// `Idempotency-Key`.
 // Does not: accept weak tags where the content must be the same byte by byte.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Condition, Tags } from '../books/condition.ts';
+import type { Exchange } from './exchange.ts';
 
 /** An element of a list of entity tags, with what separates it from the next; it may be empty (RFC 9110 section 5.6.1). */
 const ELEMENT = /(?:(W\/)?"([!#-~\x80-\xff]*)")?[ \t]*(?:,[ \t]*|$)/y;
@@ -20,6 +22,18 @@ export function conditionOf(headers: IncomingHttpHeaders): Condition | undefined
 /** A strong entity tag. */
 export function entityTag(tag: string): string {
   return `"${tag}"`;
+}
+
+/** In place of a key that cannot be one. */
+export const INVALID = Symbol('invalid');
+
+/** @returns undefined without a key, INVALID if it is not visible ASCII of at most 255 characters (rule I1). */
+export function idempotencyKeyOf({ request }: Exchange): string | typeof INVALID | undefined {
+  const { 'idempotency-key': sent } = request.headers;
+  if (sent === undefined) return undefined;
+  const text = String(sent);
+  const key = /^"(.*)"$/.exec(text)?.[1] ?? text; // a string of RFC 9651, or bare
+  return /^[!-~]{1,255}$/.test(key) ? key : INVALID;
 }
 
 /** @returns no tags if the text is not a list of them. */

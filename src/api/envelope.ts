@@ -3,6 +3,7 @@
 
 import { type Book, bookText } from '../books/book.ts';
 import { tagOf, tagOfText } from '../books/condition.ts';
+import type { Change, NotUndone, State, Undone } from '../books/store.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
 import { entityTag } from './conditions.ts';
 
@@ -57,6 +58,11 @@ function bookAnswer(status: number, message: string): (book: Book) => EnvelopeAn
   };
 }
 
+/** With the time as RFC 3339, and null for a book that is gone. */
+function dated<Of extends Change | State>({ at, book, ...rest }: Of): object {
+  return { ...rest, at: new Date(at).toISOString(), book: book ?? null };
+}
+
 /** @param more headers, names and values in turn. */
 function withHeaders(answer: EnvelopeAnswer, ...more: HeaderList): EnvelopeAnswer {
   return { ...answer, own: [...(answer.own ?? []), ...more] };
@@ -106,6 +112,27 @@ export const pageRetrieved = (books: readonly object[], headers: HeaderList) =>
   withHeaders(booksRetrieved(books), ...headers);
 /** @param name as it was sent. */
 export const invalidParameter = (name: string) => failure(400, `Invalid query parameter: ${name}`);
+
+/** @param headers that describe the page. */
+export const changesRetrieved = (changes: readonly Change[], headers: HeaderList) =>
+  withHeaders(success(200, 'Changes retrieved successfully', changes.map(dated)), ...headers);
+export const CURSOR_GONE = failure(410, 'Cursor no longer valid');
+/** @param headers that describe the page. */
+export const historyRetrieved = (states: readonly State[], headers: HeaderList) =>
+  withHeaders(success(200, 'Book history retrieved successfully', states.map(dated)), ...headers);
+
+export const changesUndone = ({ change, undone, left }: Undone) =>
+  success(200, 'Changes undone successfully', {
+    change,
+    undone,
+    left: left.map((id) => ({ id, reason: 'changed later' })),
+  });
+export const NOT_UNDONE: Readonly<Record<NotUndone, EnvelopeAnswer>> = {
+  unknown: failure(404, 'Change not found'),
+  beyond: failure(422, 'Changes no longer known'),
+  many: failure(422, 'Too many changes'),
+  distributed: failure(422, 'Undo is not available'),
+};
 
 const { body: EMPTY_LIST, length: _, ...LIST_HEAD } = booksRetrieved([]);
 

@@ -31,7 +31,7 @@ export interface AppParts {
   readonly trustedProxies: BlockList;
   readonly config: Pick<
     Config,
-    'corsOrigins' | 'find' | 'requireIfMatch' | 'bodyLimit' | 'bulkLimit' | 'headerLimit'
+    'corsOrigins' | 'find' | 'history' | 'requireIfMatch' | 'bodyLimit' | 'bulkLimit' | 'headerLimit'
   >;
   /** Port of the operations listener, whose /docs page calls from a browser. */
   readonly docsPort: number | undefined;

@@ -1,4 +1,5 @@
-// Owns: the query of `GET /books` (rules F1 to F6): its parameters, and the headers of the page that answers it.
+// Owns: the query of `GET /books` (rules F1 to F6): its parameters, and the headers of the page that answers it; and how
+// parameters are read (rule F1).
 
 import {
   allOf,
@@ -18,7 +19,7 @@ import {
 import type { HeaderList } from '../http/answer.ts';
 
 /** Books of a page, unless `limit` says otherwise. */
-const PAGE = 100;
+export const PAGE = 100;
 
 /** Characters of a parameter's name in the answer that refuses it. */
 export const SHOWN_NAME = 64;
@@ -56,8 +57,7 @@ export function readQuery(
   find: boolean,
   prefer: string | string[] | undefined,
 ): Query | { readonly invalid: string } {
-  const parts = query.split('&').filter((part) => part !== '');
-  if (!find) return invalid(parts[0]);
+  if (!find) return invalid(partsOf(query)[0]);
   const found: Parameters = {
     filters: [],
     words: undefined,
@@ -66,16 +66,8 @@ export function readQuery(
     cursor: undefined,
     offset: undefined,
   };
-  const parameters = new Map<string, string>();
-  for (const part of parts) {
-    const sent = nameIn(part);
-    const name = decode(sent);
-    const value = decode(part.slice(sent.length + 1));
-    const isValid =
-      name !== undefined && value !== undefined && !parameters.has(name) && read(name, value, found);
-    if (!isValid) return invalid(part);
-    parameters.set(name, part);
-  }
+  const parameters = readParameters(query, (name, value) => read(name, value, found));
+  if ('invalid' in parameters) return parameters;
   const order = found.order ?? (found.words === undefined ? completed([]) : relevanceOf(found.words));
   const after = found.cursor === undefined ? undefined : readCursor(found.cursor, order);
   if (found.cursor !== undefined && after === undefined) return { invalid: 'cursor' };
@@ -91,6 +83,30 @@ export function readQuery(
     isCounted: /(^|,)\s*count\s*=\s*"?exact"?\s*(,|;|$)/i.test(String(prefer ?? '')),
   };
   return { search, parameters, offset: found.offset };
+}
+
+/**
+ * @param read returns whether a parameter is valid. None is sent twice.
+ * @returns the parameters as they were sent, by their names; or the name of the first invalid one.
+ */
+export function readParameters(
+  query: string,
+  read: (name: string, value: string) => boolean,
+): Map<string, string> | { readonly invalid: string } {
+  const parameters = new Map<string, string>();
+  for (const part of partsOf(query)) {
+    const sent = nameIn(part);
+    const name = decode(sent);
+    const value = decode(part.slice(sent.length + 1));
+    const isValid = name !== undefined && value !== undefined && !parameters.has(name) && read(name, value);
+    if (!isValid) return invalid(part);
+    parameters.set(name, part);
+  }
+  return parameters;
+}
+
+function partsOf(query: string): string[] {
+  return query.split('&').filter((part) => part !== '');
 }
 
 /** @param part of the query, or nothing if there is none. */
@@ -119,8 +135,8 @@ function read(name: string, value: string, found: Parameters): boolean {
       found.order = readSort(value);
       return found.order !== undefined;
     case 'limit':
-      found.limit = readNumber(value) ?? 0;
-      return found.limit >= 1 && found.limit <= LARGEST_PAGE;
+      found.limit = readLimit(value);
+      return found.limit > 0;
     case 'cursor':
       found.cursor = value;
       return found.offset === undefined;
@@ -156,17 +172,26 @@ function linksOf({ search, parameters, offset }: Query, { next, passed }: Page):
 
 /** A place, with the name of the order that it is in, as opaque text. */
 function cursorOf(place: Place, order: Search['order']): string {
-  return Buffer.from(JSON.stringify([nameOf(order), ...place])).toString('base64url');
+  return asCursor([nameOf(order), ...place]);
+}
+
+/** An opaque text for some values. */
+export function asCursor(content: unknown): string {
+  return Buffer.from(JSON.stringify(content)).toString('base64url');
+}
+
+/** @returns undefined if the text is none. */
+export function contentOf(cursor: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(cursor, 'base64url').toString());
+  } catch {
+    return undefined;
+  }
 }
 
 /** @returns undefined unless the text is a cursor of this order. */
 function readCursor(text: string, order: Search['order']): Place | undefined {
-  let content: unknown;
-  try {
-    content = JSON.parse(Buffer.from(text, 'base64url').toString());
-  } catch {
-    return undefined;
-  }
+  const content = contentOf(text);
   if (!Array.isArray(content)) return undefined;
   const [, ...place] = content as unknown[];
   const fields = isRelevance(order) ? (['group', 'title', 'id'] as const) : order.map(({ field }) => field);
@@ -189,6 +214,12 @@ function isKey(text: string): boolean {
 function nameOf(order: Search['order']): string {
   if (isRelevance(order)) return 'relevance';
   return order.map(({ field, isDescending }) => `${isDescending ? '-' : ''}${field}`).join();
+}
+
+/** @returns 0 if it is none. */
+export function readLimit(text: string): number {
+  const limit = readNumber(text) ?? 0;
+  return limit <= LARGEST_PAGE ? limit : 0;
 }
 
 /** @returns undefined unless the text is a whole number from 0 to 2^53−1. */

@@ -6,16 +6,22 @@ import type { Times } from '../times.ts';
 import { Batches, type BatchFigures } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
 import type { Condition } from './condition.ts';
+import { Followers } from './followers.ts';
 import type { Page, Search } from './search.ts';
 import {
   type BookGroup,
   type BookList,
   type BookStore,
   type BookUpdate,
+  type Changes,
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
   type LongSearch,
+  type NotUndone,
+  type States,
+  type Undone,
+  type UndoRequest,
   weightOf,
   weightOfAnswer,
 } from './store.ts';
@@ -33,6 +39,13 @@ export class Catalogue {
   readonly #searches: Batches<Search, Page>;
   /** Apart, so that no short search waits for a long one. */
   readonly #longSearches: Batches<LongSearch, Page>;
+  /** What is read of the log. */
+  readonly #history: Batches<(deadline: number) => Promise<unknown>, unknown>;
+  readonly #undos: Batches<
+    (deadline: number) => ReturnType<BookStore['undo']>,
+    Awaited<ReturnType<BookStore['undo']>>
+  >;
+  readonly #followers: Followers;
 
   constructor(store: BookStore, times: Times['books']) {
     this.#store = store;
@@ -86,6 +99,17 @@ export class Catalogue {
       limits.search,
       times,
     );
+    this.#history = new Batches(
+      (reads, deadline) => Promise.all(reads.map((read) => read(deadline))),
+      limits.history,
+      times,
+    );
+    this.#undos = new Batches(
+      (undos, deadline) => Promise.all(undos.map((undo) => undo(deadline))),
+      limits.bulk,
+      times,
+    );
+    this.#followers = new Followers((onChange) => store.watch(onChange));
     this.#searches = new Batches(
       async (searches, deadline) => {
         // Many that turn out to be long get less each, so that a short one among them does not wait for long.
@@ -170,11 +194,62 @@ export class Catalogue {
       conditional: this.#conditionals,
       search: this.#searches,
       longSearch: this.#longSearches,
+      history: this.#history,
+      undo: this.#undos,
     };
   }
 
   search(search: Search): Promise<Page> {
     return this.#searches.call(search);
+  }
+
+  /**
+   * The changes after a page (rules H1 to H3).
+   * @param cursor of that page; undefined to begin with all books.
+   * @param wait milliseconds for which it waits for a change if there is none.
+   * @param signal ends the wait.
+   * @returns them, or `gone` if the cursor is no longer valid; and how long it has waited, undefined if too many others wait.
+   */
+  async changes(
+    cursor: unknown,
+    most: number,
+    wait: number,
+    signal: AbortSignal,
+  ): Promise<{ readonly page: Changes | 'gone'; readonly waited: number | undefined }> {
+    const carryOut = (deadline: number) => this.#store.changes(cursor, most, deadline);
+    const read = () => this.#history.call(carryOut) as Promise<Changes | 'gone'>;
+    if (wait === 0 || !this.#followers.hasRoom) return { page: await read(), waited: undefined };
+    const isSomething = (page: Changes | 'gone') => page === 'gone' || page.changes.length > 0;
+    const { answer, waited } = await this.#followers.read(read, isSomething, wait, signal);
+    return { page: answer, waited };
+  }
+
+  /** How many requests wait for a change. */
+  get followers(): number {
+    return this.#followers.count;
+  }
+
+  /** Answers the requests that wait for a change; from now on, none does. */
+  endWaits(): void {
+    this.#followers.close();
+  }
+
+  /**
+   * Takes changes back, unless an earlier call with this key has done it (rule H5).
+   * @returns why not; `conflict` if the key was used for something else.
+   */
+  undo(
+    request: UndoRequest,
+    key: string | undefined,
+  ): Promise<(Undone & { readonly isReplay: boolean }) | NotUndone | 'conflict'> {
+    const once = key === undefined ? undefined : { key, fingerprint: fingerprint('undo', request) };
+    return this.#undos.call((deadline) => this.#store.undo(request, once, deadline));
+  }
+
+  /** The states of a book, the newest first (rule H4). @param before the number of a change: those before it. */
+  states(id: number, before: number | undefined, most: number): Promise<States> {
+    const read = (deadline: number) => this.#store.states(id, before, most, deadline);
+    return this.#history.call(read) as Promise<States>;
   }
 
   /** Opens the list of all books; the caller closes it. */
@@ -192,6 +267,12 @@ function weightOfGroup({ books }: BookGroup): number {
  * @param kind of the request: the same book sent alone and sent in a list are two different requests.
  */
 function fingerprintOf(kind: 'book' | 'books', books: readonly BookFields[]): string {
-  const rows = books.map(({ title, author, year }) => [title, author, year]);
-  return hash('sha256', `${kind} ${JSON.stringify(rows)}`, 'base64url');
+  return fingerprint(
+    kind,
+    books.map(({ title, author, year }) => [title, author, year]),
+  );
+}
+
+function fingerprint(kind: string, content: unknown): string {
+  return hash('sha256', `${kind} ${JSON.stringify(content)}`, 'base64url');
 }

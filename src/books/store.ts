@@ -121,6 +121,66 @@ export interface BookList {
   close(): void;
 }
 
+/** A book that has changed. */
+export interface Change {
+  readonly id: number;
+  /** When its latest change was noted: milliseconds since 1970. */
+  readonly at: number;
+  /** As it is now; undefined if it is gone. */
+  readonly book: Book | undefined;
+}
+
+/** Each book once. Without any, nothing has changed so far. */
+export interface Changes {
+  readonly changes: readonly Change[];
+  /** Where the next ones begin: values that JSON has, which mean something to the store only. */
+  readonly cursor: readonly unknown[];
+}
+
+/** A state of a book. */
+export interface State {
+  /**
+   * The number of the change that led to it; null if that was before the log, or what is kept of it, or if many books were stored
+   * together.
+   */
+  readonly change: number | null;
+  /** When that change was noted, or the log begins: milliseconds since 1970. */
+  readonly at: number;
+  /** Undefined if the book was gone then. */
+  readonly book: Book | undefined;
+}
+
+/** States of a book. The log knows of none if there never was such a book. */
+export interface States {
+  readonly states: readonly State[];
+  /** The number after whose state older ones follow; undefined if none do. */
+  readonly next: number | undefined;
+}
+
+/**
+ * Which changes are taken back: that of a number, which may be an import or an undo as a whole; those of an import; all since a
+ * time, in milliseconds since 1970, without those that an undo has made.
+ */
+export type UndoRequest =
+  | { readonly change: number }
+  | { readonly import: number }
+  | { readonly since: number };
+
+/** Books that one request takes changes back of, at most (rule H5). */
+export const MOST_UNDONE = 10_000;
+
+export interface Undone {
+  /** The number of this undo, which can be taken back itself; null if no book was changed. */
+  readonly change: number | null;
+  /** How many books are as they were before these changes. */
+  readonly undone: number;
+  /** The ids of the books that were left, since they were changed later. */
+  readonly left: readonly number[];
+}
+
+/** Why nothing was taken back: the log has no such change; it begins later; too many books; several servers keep them. */
+export type NotUndone = 'unknown' | 'beyond' | 'many' | 'distributed';
+
 /** The store is unreachable, too slow or cannot write (rule 23). The cause is for the log, never for a client. */
 export class StoreUnavailable extends Error {
   readonly kind: StoreFault;
@@ -145,7 +205,10 @@ export type StoreFault = 'failure' | 'late' | 'overload' | 'indexing' | 'refused
 export interface BookStore {
   /** Of each kind of batch; each character of text weighs 1. */
   readonly limits: Readonly<
-    Record<'find' | 'insert' | 'keyed' | 'bulk' | 'update' | 'remove' | 'conditional' | 'search', BatchLimits>
+    Record<
+      'find' | 'insert' | 'keyed' | 'bulk' | 'update' | 'remove' | 'conditional' | 'search' | 'history',
+      BatchLimits
+    >
   >;
 
   /** Whether it was made when it was opened. */
@@ -194,6 +257,35 @@ export interface BookStore {
     deadline: number,
     most: number,
   ): Promise<readonly (Page | LongSearch)[]>;
+
+  /**
+   * The changes after those of a page, of any program (rules H1 and H2): no more books than `most`, and none after heavy ones.
+   * @param cursor of that page; undefined to begin with all books.
+   * @returns `gone` if the log does not have all that follows, or the cursor is another store's.
+   */
+  changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'>;
+
+  /**
+   * Looks for changes of any program, until the returned function is called.
+   * @param onChange called after each change, and perhaps without one.
+   */
+  watch(onChange: () => void): () => void;
+
+  /**
+   * States of a book, the newest first (rule H4): no more than `most`, and none after heavy ones.
+   * @param before the number of a change: the states before it. Undefined to begin with the present one.
+   */
+  states(id: number, before: number | undefined, most: number, deadline: number): Promise<States>;
+
+  /**
+   * Takes changes back, all of them in one step with the key (rule H5).
+   * @returns `conflict` if the key has been used for another request.
+   */
+  undo(
+    request: UndoRequest,
+    once: Once | undefined,
+    deadline: number,
+  ): Promise<(Undone & { readonly isReplay: boolean }) | NotUndone | 'conflict'>;
 
   /** Opens a list; resolves once its first chunk is available, so that no answer begins before that. */
   list(): Promise<BookList>;

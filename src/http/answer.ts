@@ -26,6 +26,8 @@ export interface Answer {
   readonly body?: string | Uint8Array | BodyStream;
   /** Bytes of a text that takes room until its client has read it. */
   readonly length?: number;
+  /** Milliseconds for which the answer waited as its client had asked. They are not those of the service. */
+  readonly waited?: number;
 }
 
 /**

@@ -41,6 +41,9 @@ const turns: Connection[] = [];
 /** Whether an immediate will give them theirs. */
 let areTurnsDue = false;
 
+/** Its event when the client has closed its side: it sends nothing more, and may have left. */
+export const CLIENT_END = 'clientEnd';
+
 type Done = (error?: Error | null) => void;
 
 export class Connection extends Duplex {
@@ -90,6 +93,7 @@ export class Connection extends Duplex {
     socket.on('end', () => {
       this.#isOver = true;
       this.#give();
+      this.emit(CLIENT_END);
     });
     // 'close' follows. Node listens to neither once a client has asked for a tunnel.
     for (const stream of [socket, this]) stream.on('error', () => {});

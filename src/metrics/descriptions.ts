@@ -34,6 +34,7 @@ export const DESCRIPTIONS = {
     labels: { operation: [] },
     help: 'Calls waiting for their batch. If some always wait, the store is too slow for the load.',
   },
+  waiting_followers: { help: 'Requests that wait for a change.' },
   store_errors_total: {
     labels: { reason: ['failure', 'late', 'overload', 'indexing', 'refused'] },
     help:

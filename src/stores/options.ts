@@ -7,6 +7,8 @@ export interface OpenOptions {
   readonly mustExist: boolean;
   /** Whether its books can be searched; they are then indexed. */
   readonly find: boolean;
+  /** Days for which rows of the log of changes are kept. */
+  readonly history: number;
   readonly times: Times;
   /**
    * Called when a disk has failed to write what a transaction has committed. It ends the process: the system may have dropped

@@ -188,7 +188,7 @@ for (const store of STORES) {
     test('rule F11: an index is made again if the log lacks what has changed since', async (context) => {
       const dbUrl = await store.freshUrl();
       await indexAll(dbUrl);
-      const brief = timesWith({ history: { kept: 0, prune: 20 } });
+      const brief = timesWith({ history: { day: 0, prune: 20 } });
       const without = await startTestService(dbUrl, { FIND: 'off' }, undefined, brief);
       context.after(without.stop);
       for (let year = 1; year <= 3; year += 1) await without.client.create({ year });

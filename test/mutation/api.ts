@@ -155,7 +155,7 @@ export const API_MUTANTS = new Mutants()
     'return handler(exchange, parts).then((answer) => (isAllowed ? answer : ORIGIN_NOT_ALLOWED));',
   )
   .mutant('an empty segment is an id', CONTRACT, 'unknown paths return 404')
-  .change('segment < path.length', 'segment > 0')
+  .change('[^/]+/;', '[^/]*/;')
   .in('src/http/host.ts')
   .mutant('a Host that begins like this machine is served', HOST, 'on every port')
   .change('(?::\\\\d*)?$`', '(?::\\\\d*)?`')

@@ -5,6 +5,7 @@ import { CONFORMANCE_MUTANTS } from './conformance.ts';
 import { CONTRACT_MUTANTS } from './contract.ts';
 import { FIND_MUTANTS } from './find.ts';
 import { LIBRARIAN_MUTANTS } from './librarian.ts';
+import { LOG_MUTANTS } from './log.ts';
 import type { Mutant } from './mutant.ts';
 import { ORDERS_MUTANTS } from './orders.ts';
 import { PAGE_MUTANTS } from './page.ts';
@@ -18,6 +19,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...API_MUTANTS,
   ...FIND_MUTANTS,
   ...TOGETHER_MUTANTS,
+  ...LOG_MUTANTS,
   ...STORES_MUTANTS,
   ...PROCESS_MUTANTS,
   ...ORDERS_MUTANTS,

@@ -82,8 +82,8 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/sqlite/store.ts')
   .mutant('a single read needs its SQLite file in place', SQLITE, ' deleted: .*single reads succeed')
   .change(
-    'return this.#reads.read(() => untilHeavy',
-    'this.#file.assertInPlace(); return this.#reads.read(() => untilHeavy',
+    'return this.#read(() => untilHeavy',
+    'this.#file.assertInPlace(); return this.#read(() => untilHeavy',
   )
   .mutant(
     'a list comes from another SQLite file',
@@ -112,7 +112,7 @@ export const STORES_MUTANTS = new Mutants()
     DURABILITY,
     'rule 28: a process whose',
   )
-  .change('if (this.#isHeld && this.#versionNow() !== this.#version) this.release();', '')
+  .change('if (this.#isHeld && this.version !== this.#version) this.release();', '')
   .in('src/stores/sqlite/book-index.ts')
   .mutant('indexing during a sync shows a write before it is durable', DURABILITY, BEFORE_DURABLE)
   .change('if (this.#mustWait())', 'if (false)')

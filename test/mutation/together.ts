@@ -43,6 +43,7 @@ export const TOGETHER_MUTANTS = new Mutants()
     'return (await catalogue.find(id)) ? PRECONDITION_REQUIRED : BOOK_NOT_FOUND;',
     'return id && catalogue ? PRECONDITION_REQUIRED : BOOK_NOT_FOUND;',
   )
+  .in('src/api/conditions.ts')
   .mutant('a key of 256 characters is accepted', CONTRACT, 'I1: ')
   .change('{1,255}', '{1,256}')
   .mutant('a key with its quotation marks is another one', CONTRACT, 'I2: the same request again')

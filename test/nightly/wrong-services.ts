@@ -32,6 +32,10 @@ const ANSWERS: readonly (readonly [status: number, message: string, rule: string
   [412, 'Precondition failed', 'E3: a book is changed'],
   [413, 'Payload too large', 'rule 22: a login'],
   [422, 'Idempotency key already used', 'I2: the same'],
+  [200, 'Changes retrieved successfully', 'H1: every page'],
+  [200, 'Book history retrieved successfully', 'H4: a book has'],
+  [200, 'Changes undone successfully', 'H5, rule 12'],
+  [404, 'Change not found', 'H5: an unknown'],
 ];
 
 const ofAnswers = ANSWERS.flatMap(([status, message, rule]): WrongService[] => {
@@ -99,6 +103,12 @@ const books = (change: (books: { title: string }[]) => unknown, path = /.*/) =>
     return text.replace(/\[\{.*\}\](?=\}$)/, (all) => JSON.stringify(change(JSON.parse(all))));
   });
 
+/** Pages of the log have other elements. */
+const elements = (path: RegExp, change: (elements: { book: { title: string } | null }[]) => unknown) =>
+  give(new RegExp(`^GET ${path.source}[\\s\\S]*"data":\\[.*\\]\\}$`), (text) =>
+    text.replace(/\[\{.*\}\](?=\}$)/, (all) => JSON.stringify(change(JSON.parse(all)))),
+  );
+
 /** A search for a text does not find titles. */
 const unfound = (text: RegExp, title = /^/) =>
   books(
@@ -129,6 +139,29 @@ const readAndWrite: Fault = async (asked, pass) => {
   const read = await pass(asked.replace(/^PUT/, 'GET').replace(/(?<=\n\n)[\s\S]*/, ''));
   const { data } = JSON.parse(read.replace(/^[\s\S]*\n\n/, ''));
   return pass(asked.replace(/(?<=\n\n).*/, (body) => JSON.stringify({ ...data, ...JSON.parse(body) })));
+};
+
+const waitForNothing: Fault = async (asked, pass) => {
+  const given = await pass(asked.replace(/^prefer: .*\n/m, ''));
+  return asked.includes('\nprefer: ') ? given.replace('\n', '\npreference-applied: wait=1\n') : given;
+};
+
+/** What an undo has left is lost. */
+const loseLeft: Fault = async (asked, pass) => {
+  const given = await pass(asked);
+  const [, id] = /"left":\[\{"id":(\d+)/.exec(given) ?? [];
+  if (id !== undefined) await pass(asked.replace(/^.*/, `DELETE /book/${id}`).replace(/\n\n[\s\S]*/, '\n\n'));
+  return given;
+};
+
+/** An undo is said, and not done. */
+const sayUndone: Fault = async (asked, pass) => {
+  if (!asked.startsWith('POST /undo')) return pass(asked);
+  const given = await pass(asked.replace(/\{.*\}$/, `{"change":${Number.MAX_SAFE_INTEGER}}`));
+  const data = '{"change":999,"undone":1,"left":[]}';
+  return given
+    .replace(/^404/, '200')
+    .replace(/\{.*\}$/, `{"status":200,"message":"Changes undone successfully","data":${data}}`);
 };
 
 const walkByOffset: Fault = async (asked, pass) => {
@@ -219,6 +252,84 @@ const OTHERS: readonly WrongService[] = [
   ['E3: If-None-Match', 'If-None-Match is ignored by PUT', ask(/^(PUT [\s\S]*)if-none-match: .*\n/, '$1')],
   ['E3: a request', 'conditions come before bodies', refuse(/^PUT [\s\S]*if-match: [\s\S]*\n\n(?!\{")/, 412)],
   ['E2', 'If-None-Match compares strongly', ask(/^if-none-match: .*W\/.*\n/m, '')],
+
+  // The log
+  ['H1: every page', 'a page of changes has no link', give(/^(GET \/changes[\s\S]*)link: .*\n/, '$1')],
+  ['H1: every page', 'a link to changes lacks the limit', give(/limit=\d+&(?=cursor=)/, '')],
+  ['H1: a change', 'times are numbers', give(/"at":"[^"]*"/, `"at":${Date.UTC(2026, 0)}`)],
+  ['H1: the first', 'the books come descending', elements(/\/changes/, (all) => all.toReversed())],
+  ['H1: the first', 'some books never come', elements(/\/changes/, (all) => all.slice(1))],
+  ['H1: a change', 'a removal is not noted', elements(/\/changes/, (all) => all.filter(({ book }) => book))],
+  ['H1: a change', 'the log has no present books', give(/(?<="year":)-7(?=\})/, '0')],
+  ['H1: a change', 'a cursor is ignored', ask(/^(GET \/changes\?.*)&cursor=.*/, '$1')],
+  ['H1: a change', 'the first page comes again', repeat(/^GET \/changes\?limit=1000/m)],
+  [
+    'H1: an empty',
+    'an empty page has no link',
+    give(/^(GET \/changes[\s\S]*)link: .*\n([\s\S]*\[\])/, '$1$2'),
+  ],
+  ['H1: a page has', 'a page has 150 changes', ask(/^(GET \/changes\?)(?=cursor)/, '$1limit=150&')],
+  ['H1: an invalid', 'limit=1001 is accepted for changes', ask(/^(GET \/changes.*limit=)1001$/m, '$110')],
+  ['H1: HEAD', 'HEAD of changes has no link', give(/^(HEAD [\s\S]*)link: .*\n/, '$1')],
+  ['H1, rules 9', 'changes need no token', give(/^(GET \/changes.*\n)401\n[\s\S]*/, '$1200\n\n{}')],
+  ['H3: a wait ends', 'waits are ignored', ask(/^prefer: .*\n/m, '')],
+  ['H3: a wait ends', 'waits have no limit', give(/(?<=^preference-applied: wait=)60$/m, '100')],
+  ['H3: without', 'a wait ends at once', waitForNothing],
+  ['H3: a wait that', 'a wait may be half a second', ask(/(?<=^prefer: wait=)1\.5$/m, '1')],
+  ['H4: a book has', 'the oldest state comes first', elements(/.*\/history/, (all) => all.toReversed())],
+  [
+    'H4: a book has',
+    'a removal is no state',
+    elements(/.*\/history/, (all) => all.filter(({ book }) => book)),
+  ],
+  ['H4: a book has', 'all states have one number', give(/"change":\d+/g, '"change":1')],
+  ['H4: a change that', 'each PUT is a state', elements(/.*\/history/, ([one]) => [one, one])],
+  ['H4: links', 'a history ends with its first page', give(/^(GET .*\/history[\s\S]*)link: .*\n/, '$1')],
+  ['H4: links', 'a history has no further page', ask(/^(GET .*\/history.*)&cursor=.*/, '$1')],
+  ['H4: HEAD', 'HEAD of a history has no link', give(/^(HEAD [\s\S]*)link: .*\n/, '$1')],
+
+  ['H5, rule 12', 'an undo is said, and not done', sayUndone],
+  ['H5, rule 12', 'an undo has no number', give(/"change":\d+(?=,"undone")/, '"change":null')],
+  [
+    'H5: an undo is taken',
+    'an undo has the number of a change',
+    give(/"change":\d+(?=,"undone")/, '"change":1'),
+  ],
+  [
+    'H5: an undo is a new',
+    'an undo is no state',
+    elements(/.*\/history/, (all) => all.slice(all.length > 2 ? 1 : 0)),
+  ],
+  ['H5: a book that was', 'a book that was changed later is lost', loseLeft],
+  ['H5: a book that was', 'a book that was left is not named', give(/"left":\[\{.*?\}\]/, '"left":[]')],
+  ['H5: a book that was', 'a book is left without a reason', give(/,"reason":"changed later"/, '')],
+  [
+    'H5: later changes',
+    'a book that is as it was is left',
+    give(/(?<="change":null,"undone":0,"left":\[)(?=\])/, '{"id":1,"reason":"changed later"}'),
+  ],
+  ['H5, I2', 'an undo has no key', ask(/^(POST \/undo[\s\S]*\n)idempotency-key: .*\n/, '$1')],
+  [
+    'H5, I2',
+    'a replayed undo is not marked',
+    give(/^(POST \/undo\n[\s\S]*)idempotent-replayed: true\n/, '$1'),
+  ],
+  ['H5, I1 and', 'keys of undos are trimmed', ask(/(?<=^POST \/undo[\s\S]*idempotency-key: a) (?=b)/, '')],
+  ['H5, I1 and', 'a refused undo uses up its key', repeat(/^POST \/undo|(?<=^idempotency-key: ).{36}/m, 404)],
+  ['H5, I3', 'each of many undos has an effect', give(/"undone":0/, '"undone":1')],
+  ['H5: since', 'a time that is to come counts', give(/"undone":0/, '"undone":1')],
+  ['H5: since', 'a time has no fraction', refuse(/^POST \/undo[\s\S]*\.\d+Z/)],
+  ['H5: since', 'a time has no offset but Z', refuse(/^POST \/undo[\s\S]*\+05:30/)],
+  ['H5: an unknown', 'an import may be a change', ask(/(?<=^POST \/undo[\s\S]*)"import"/, '"change"')],
+  [
+    'H5, rules 5',
+    'of two changes the first counts',
+    ask(/(?<=^POST \/undo[\s\S]*"change":\d+),"import":\d+/, ''),
+  ],
+  ['H5, rules 5', 'a time needs no offset', ask(/(?<=^POST \/undo[\s\S]*T00:00:00)(?=")/, 'Z')],
+  ['H5, rules 5', 'unknown keys of an undo are refused', refuse(/^POST \/undo[\s\S]*"id":7/)],
+  ['H5, rules 9', 'undos need no token', give(/^(POST \/undo\n)401\n[\s\S]*/, '$1200\n\n{}')],
+  ['H5, rules 9', 'GET takes back', ask(/^GET \/undo/, 'POST /undo')],
 
   // Paths
   ['rule 20: unknown', 'a slash at the end is ignored', ask(/^(\S+ \/books)\/$/m, '$1')],

@@ -68,11 +68,12 @@ interface Row {
   readonly last: number;
 }
 
-/** What the index has: the rows that it has seen, those up to one of a target, but not a range of books. */
+/** What the index has. A snapshot is the number of the rows that were committed before it. */
 interface Position {
-  readonly seen: ReadonlySet<Row>;
-  readonly target: ReadonlySet<Row>;
-  readonly xid: number;
+  readonly seen: string;
+  readonly target: string;
+  readonly xid: string;
+  readonly number: number;
   readonly next: number;
   readonly last: number;
 }
@@ -100,11 +101,11 @@ class Table {
     };
   }
 
-  /** The rows that the index lacks, in their order. */
-  get behind(): readonly Row[] {
-    const { seen, target, xid } = this.position;
-    const isDone = (row: Row) => seen.has(row) || (target.has(row) && row.xid <= xid);
-    return this.rows.filter((row) => !isDone(row)).toSorted((one, other) => one.xid - other.xid);
+  /** The rows that a reader lacks, in their order: midway, those that its target sees. */
+  behind({ seen, target, xid }: Position, isMidway = xid !== '0'): readonly Row[] {
+    const all = this.rows.slice(0, isMidway ? Number(target) : undefined);
+    const lacking = all.filter((row, position) => position >= Number(seen) && row.xid > Number(xid));
+    return lacking.toSorted((one, other) => one.xid - other.xid);
   }
 
   /** Locks the state of the index. @returns releases it. */
@@ -136,22 +137,22 @@ class Table {
     const { next, last } = this.position;
     const highest = Math.max(0, ...this.books.keys());
     const ofRange = next > last ? 0 : Math.max(1, Math.min(last, highest) - next + 1);
-    const unindexed = this.behind.reduce((sum, row) => sum + row.last - row.book + 1, ofRange);
+    const rows = this.behind(this.position, false);
+    const unindexed = rows.reduce((sum, row) => sum + row.last - row.book + 1, ofRange);
     const behind = unindexed > 0 ? [PLACE] : [];
     return { version: INDEX_VERSION, isComplete: true, madeAt: `${this.#made}`, unindexed, behind };
   }
 }
 
 function positionAfter(rows: readonly Row[]): Position {
-  const seen = new Set(rows);
-  return { seen, target: seen, xid: 0, next: 1, last: 0 };
+  const seen = `${rows.length}`;
+  return { seen, target: seen, xid: '0', number: 0, next: 1, last: 0 };
 }
 
 /** A transaction that indexes: what it changes, others see once it is committed. */
 class Indexing {
   readonly #table: Table;
   #position: Position;
-  #now: ReadonlySet<Row> = new Set();
   #stored: [id: number, version: number][] = [];
   #removed: readonly number[] = [];
   #locked: Promise<() => void> | undefined;
@@ -170,40 +171,41 @@ class Indexing {
 
   carryOut(text: string, values: readonly unknown[]): object[] {
     const table = this.#table;
-    const read = (isRead: (id: number) => boolean) =>
-      [...table.books]
-        .filter(([id]) => isRead(id))
-        .map(([id, year]) => ({ id, title: '', author: '', year }));
-    const [one, two, , four] = values as [number[], number[], unknown, number[]];
+    const [one, two, three, four] = values as [number[], number[], unknown, number[]];
     if (text.includes('for update')) {
       this.#position = table.position;
-      const { xid, next, last } = this.#position;
-      return [{ isComplete: true, isMidway: xid > 0, next, last }];
+      return [{ isComplete: true, ...this.#position }];
     }
     if (text.includes('as now')) {
-      this.#now = new Set(table.rows);
-      const { target, xid } = this.#position;
-      const rows = table.behind.filter((row) => xid === 0 || target.has(row));
-      return rows.slice(0, 1000).map((row) => ({ ...row, number: row.xid }));
+      const [, seen, target, xid, number] = values as [unknown, string, string, string, number];
+      const rows = table.behind({ seen, target, xid, number, next: 1, last: 0 }).slice(0, 1000);
+      return rows.map((row) => ({ ...row, xid: `${row.xid}`, number: row.xid, now: `${table.rows.length}` }));
     }
-    if (text.includes('between $1 and $2'))
-      return read((id) => id >= Number(one) && id <= Number(two)).toSorted((a, b) => a.id - b.id);
+    if (text.includes('between $1 and $2')) {
+      const ids = [...table.books.keys()].filter((id) => id >= Number(one) && id <= Number(two));
+      const first = ids.toSorted((a, b) => a - b).slice(0, Number(three));
+      return first.map((id) => ({ id, title: '', author: '', year: table.books.get(id) }));
+    }
     if (text.includes('insert into book_index ('))
       this.#stored = one.map((id, at) => [id, four[at] as number]);
     else if (text.includes('delete from book_index')) this.#removed = one.filter((id) => !two.includes(id));
-    else if (text.includes('set target')) this.#move(values as number[]);
-    else if (text.includes('set seen'))
-      this.#position = { ...this.#position, seen: this.#position.target, xid: 0 };
-    else if (text.includes('set next')) this.#position = { ...this.#position, next: Number(two) };
-    else if (text === 'commit') this.#commit();
-    else if (text.includes('from unnest($1')) return read((id) => one.includes(id));
-    else assert.fail(`an unknown statement: ${text}`);
+    else if (text.includes('update book_index_state')) {
+      const [, seen, target, xid, number, next, last] = values as [
+        unknown,
+        string,
+        string,
+        string,
+        number,
+        number,
+        number,
+      ];
+      this.#position = { seen, target, xid, number, next, last };
+    } else if (text === 'commit') this.#commit();
+    else if (text.includes('from unnest($1')) {
+      const books = [...table.books].filter(([id]) => one.includes(id));
+      return books.map(([id, year]) => ({ id, title: '', author: '', year }));
+    } else assert.fail(`an unknown statement: ${text}`);
     return [];
-  }
-
-  #move([, , xid = 0, , next = 0, last = 0]: readonly number[]): void {
-    const { seen, target, xid: before } = this.#position;
-    this.#position = { seen, target: before === 0 ? this.#now : target, xid, next, last };
   }
 
   #commit(): void {

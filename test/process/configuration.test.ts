@@ -99,7 +99,7 @@ const REFUSED = `
 /** Every variable. */
 const NAMES =
   `PORT HOST DB_URL DB_READ_URL SECRET_TOKEN SECRET_TOKEN_PREVIOUS AUTH_USERNAME AUTH_PASSWORD WORKERS FIND
-  REQUIRE_IF_MATCH ADMIN_PORT ADMIN_HOST PAGE_PORT CORS_ORIGINS TRUST_PROXY LOG_LEVEL BODY_LIMIT BULK_LIMIT HEADER_LIMIT
+  HISTORY REQUIRE_IF_MATCH ADMIN_PORT ADMIN_HOST PAGE_PORT CORS_ORIGINS TRUST_PROXY LOG_LEVEL BODY_LIMIT BULK_LIMIT HEADER_LIMIT
   DB_URL_FILE DB_READ_URL_FILE SECRET_TOKEN_FILE SECRET_TOKEN_PREVIOUS_FILE AUTH_PASSWORD_FILE`.split(/\s+/);
 
 describe('an invalid configuration', { concurrency: 4 }, () => {
@@ -364,9 +364,22 @@ describe('a valid configuration', { concurrency: 2 }, () => {
   });
 
   test('rule 25: on, off and levels are read in any case', async () => {
-    const env = { ...GUARDED, FIND: 'OFF', REQUIRE_IF_MATCH: 'True', PAGE_PORT: 'Off', LOG_LEVEL: 'WARN' };
+    const env = {
+      ...GUARDED,
+      FIND: 'OFF',
+      HISTORY: 'Forever',
+      REQUIRE_IF_MATCH: 'True',
+      PAGE_PORT: 'Off',
+      LOG_LEVEL: 'WARN',
+    };
     const { stdout } = await runCommand(['config'], env);
-    for (const shown of ['FIND=off', 'REQUIRE_IF_MATCH=on', 'PAGE_PORT=off', 'LOG_LEVEL=warn'])
+    for (const shown of [
+      'FIND=off',
+      'HISTORY=forever',
+      'REQUIRE_IF_MATCH=on',
+      'PAGE_PORT=off',
+      'LOG_LEVEL=warn',
+    ])
       assert.ok(stdout.includes(`\n${shown}\n`), shown);
   });
 

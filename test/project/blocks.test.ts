@@ -24,7 +24,6 @@ docs/install.md | mkdir -m 700 secrets | needs Docker; test/release/container.te
 docs/maintenance.md | pg_dump | needs the programs of the version of the server
 docs/proxy.md | echo | needs socat; test/release/haproxy.test.ts sends the same to the socket
 docs/proxy.md | kubectl | needs Kubernetes; test/project/kubernetes.test.ts checks the manifest
-docs/verify.md |   passed | shows a service that breaks a rule
 site/README.md | npm run build:site | test/operations/manual.test.ts and others need it and run it first`;
 
 test('every code block of the documents is run by a test, or the table says why not', () => {

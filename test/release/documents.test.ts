@@ -20,6 +20,7 @@ import {
   startCommand,
   temporaryFolder,
 } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
 
 /** The service chooses free ones. */
 const PORTS = { PORT: '0', ADMIN_PORT: '0' };
@@ -75,7 +76,8 @@ class Place {
   async outcome(commands: string): Promise<string> {
     const { code, stdout } = await this.#run(`exec 2>&1\n${commands}`);
     const { host = '', pathname = '' } = URL.parse(this.#library) ?? {};
-    return `${stdout.replaceAll(`${host}${pathname}`, 'db.example.org/library')}exit code ${code}`;
+    const printed = host === '' ? stdout : stdout.replaceAll(`${host}${pathname}`, 'db.example.org/library');
+    return `${printed}exit code ${code}`;
   }
 
   /** Runs the lines of a block that begin with `$ `: each prints the lines that follow it; `…` stands for any text. */
@@ -179,6 +181,44 @@ test('docs/changing.md: the commands print what the page shows, also of a catalo
   for (let time = 0; time < 2; time += 1) assertShown(shown, await place.run(...commands));
 });
 
+test('docs/changes.md: the commands print what the page shows, and the loop follows the changes', async (context) => {
+  const place = await new Place().start(context);
+  const { commands, shown } = partsOf(blocksOf('docs/changes.md'));
+  const [first = '', list = '', loop = '', ...others] = commands;
+  const opaque = (text: string) =>
+    text
+      .replaceAll(/"at":"[^"]*"/g, '"at":"…"')
+      .replaceAll(/"change":\d+/g, '"change":N')
+      .replaceAll(/cursor=[^>]+/g, 'cursor=…');
+  assertShown(shown.map(opaque), opaque(await place.run(first, list, ...others)));
+  const rounds = loop.replace('while true;', 'for round in 1 2;').replace('wait=30', 'wait=1');
+  const login = first.split('\n', 1).join('');
+  assert.match(await place.run(login, rounds), /^\{"id":1,.*"title":"Emma".*\}\n$/);
+  assert.equal(readFileSync(join(place.folder, 'page.out'), 'utf8').replace(/.*"data":/, ''), '[]}');
+});
+
+test('docs/undo.md: the commands print what the page shows', async (context) => {
+  const [half = '', others = '', forget = ''] = blocksOf('docs/undo.md')
+    .map(({ text }) => text.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, '…'))
+    .filter((text) => text.startsWith('$ '));
+  const place = new Place();
+  const dbUrl = `sqlite:${place.folder}/data/books.db`;
+  await place.run('./book-catalogue import src/demo/books.csv');
+  await executeOn(dbUrl, 'update book_log set at = at - 3600000');
+  await executeOn(dbUrl, 'delete from books where id % 2 = 0');
+  const before = new Date(Date.now() - 1_800_000).toISOString();
+  await place.assertShown(half.replaceAll('10:40', before));
+  assert.equal((await booksOf(dbUrl)).length, 2427);
+  await executeOn(dbUrl, 'update books set year = 1 where id in (8, 9)');
+  await place.assertShown(others);
+  await place.assertShown(forget);
+  assert.deepEqual(await executeOn(dbUrl, 'select id from books where id = 8'), []);
+
+  const { commands, shown } = partsOf(blocksOf('docs/undo.md').filter(({ text }) => !text.startsWith('$ ')));
+  const printed = await (await new Place().start(context)).run(...commands);
+  assertShown(shown, printed.replaceAll(/"at":"[^"]*"/g, '"at":"…"'));
+});
+
 test('docs/data.md: the commands print what the page shows', async () => {
   const place = new Place(await POSTGRES.freshUrl());
   await place.assertShown(blockOf('docs/data.md', '$ ./book-catalogue import'));
@@ -210,7 +250,7 @@ test('docs/data.md: the commands succeed on a store that has books', async () =>
   const place = new Place(await POSTGRES.freshUrl());
   await place.run('./book-catalogue import src/demo/books.csv');
   writeFileSync(join(place.folder, 'books.csv'), 'title\nEmma\n');
-  await place.run(blockOf('docs/data.md', 'books-backup.db'));
+  await place.run('./book-catalogue import books.csv');
   await place.run(blockOf('docs/data.md', '%F'));
   assert.match(await place.run('./book-catalogue export'), /"Emma","",0\n/);
 });

@@ -114,6 +114,11 @@ class Clock extends VirtualTime {
     return call;
   }
 
+  /** Resolves when so much time has passed. */
+  after(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, milliseconds));
+  }
+
   /** How a call fails, and after how many milliseconds. */
   async failureOf(call: Promise<unknown>) {
     const began = this.now;

@@ -39,7 +39,7 @@ export function checkOf(schema: object): ValidateFunction {
 
 export function templateOf(path: string): string {
   const [plain = ''] = path.split(/[?#]/);
-  return /^\/book\/[^/]+$/.test(plain) ? '/book/{id}' : plain;
+  return plain.replace(/^\/book\/[^/]+(?=$|\/history$)/, '/book/{id}');
 }
 
 export function operationOf({ method, path }: Pick<Exchange, 'method' | 'path'>): Document {

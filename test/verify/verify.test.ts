@@ -18,7 +18,7 @@ import { Service } from '../../conformance/service.ts';
 import { runCommand } from '../support/command.ts';
 import { listen, unusedPort } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
-import { endOf, SECRET, temporaryFolder } from '../support/service.ts';
+import { endOf, SECRET, SQLITE, startTestService, temporaryFolder } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import {
   ask,
@@ -133,6 +133,24 @@ describe('verify', () => {
     };
     await perform(ruleOf('rule F11'), kitFor(context));
     assert.equal(searches[1], searches[0]);
+  });
+
+  test('H6: the rules of the log of changes are not checked of a service without it', async (context) => {
+    const { url, stop } = await startTestService(await SQLITE.freshUrl(), { HISTORY: 'off' });
+    context.after(stop);
+    const kit = kitOf(url);
+    context.after(() => kit.close());
+    for (const path of ['/changes', '/book/1/history']) {
+      const { status, message } = await kit.request('GET', path, { token: null });
+      assert.deepEqual([status, message], [404, 'Not found']);
+    }
+    const reasons: unknown[] = [];
+    const isStopped = () => RULES[reasons.length]?.needsLog !== true;
+    for await (const verdict of verdictsOf(kit, { level: 'full', mayWrite: false, isStopped })) {
+      reasons.push('reason' in verdict && verdict.reason);
+    }
+    const expected = RULES.map(({ needsLog }) => (needsLog ? 'no log of changes' : 'stopped'));
+    assert.deepEqual(reasons, expected);
   });
 
   test('stops between two rules, with the verdicts so far', async () => {

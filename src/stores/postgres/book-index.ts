@@ -11,7 +11,7 @@ import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
 import type { Query } from './connections.ts';
 import { begin, withTimeout } from './limits.ts';
-import { PLACES, type PlaceOfLog } from './log.ts';
+import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog } from './log.ts';
 import { WITH_IDS } from './statements.ts';
 import { changeStructure, look } from './structure.ts';
 
@@ -76,27 +76,13 @@ const DESCRIBE = `
 
 /** Whether the log has all rows that the index lacks. */
 const FOLLOWS = `
-  select bool_and(version = ${INDEX_VERSION} and pg_visible_in_snapshot(pruned, seen)) as follows,
+  select bool_and(version = ${INDEX_VERSION} and pruned < pg_snapshot_xmin(seen)) as follows,
     bool_and(is_complete) as "isComplete"
   from book_log_state left join book_index_state using (place)`;
 
-/**
- * SQL for rows of the log that the index lacks; `state` is its state. Midway to a target, those behind its position only: the rest of
- * a transaction, and others, some of which started before the snapshot `seen`. The limit lets a planner that knows neither read
- * them in their order.
- * @param limit of each kind.
- */
-const behind = (limit: number | 'all', condition = 'true') => {
-  const kinds = [
-    'xid = state.xid and number > state.number',
-    'xid > state.xid and xid >= pg_snapshot_xmax(seen)',
-    'xid > state.xid and xid = any(array(select pg_snapshot_xip(seen)))',
-  ].map((kind) => {
-    return `(select xid, number, book, last from book_log
-      where book_log.place = state.place and ${kind} and ${condition} order by xid, number limit ${limit})`;
-  });
-  return `lateral (${kinds.join(' union all ')}) as behind`;
-};
+/** A condition for rows of the log that the index has, in the place $1. */
+export const IS_INDEXED =
+  'pg_visible_in_snapshot(oldest.xid, (select seen from book_index_state where place = $1))';
 
 /** `unindexed` has also ids that no book has. `madeAt` is another one once the index has been emptied to be made again. */
 const stateOf = (limit: number | 'all') => `
@@ -121,26 +107,15 @@ const LEFT = `
 // No other process indexes this place until the end of the transaction. Losing the transaction in a crash costs nothing: the
 // position comes back with it.
 const LOCK = `
-  select is_complete as "isComplete", xid <> '0' as "isMidway", next, last, set_config('synchronous_commit', 'off', true)
+  select is_complete as "isComplete", seen::text, target::text, xid::text, number, next, last,
+    set_config('synchronous_commit', 'off', true)
   from book_index_state where version = ${INDEX_VERSION} and place = $1 for update`;
-
-/** Midway to a target, only the rows that it sees: a transaction that has ended since may have a lower number. */
-const NEXT_ROWS = `
-  select behind.xid::text, behind.number, book, behind.last, pg_current_snapshot()::text as now
-  from book_index_state as state cross join ${behind(STEP, "(state.xid = '0' or pg_visible_in_snapshot(xid, target))")}
-  where state.place = $1 order by behind.xid, behind.number limit ${STEP}`;
-
 const MOVE = `
-  update book_index_state set target = case when xid = '0' then $2::pg_snapshot else target end,
-    xid = $3::xid8, number = $4, next = $5, last = $6
-  where place = $1`;
-const ARRIVE = "update book_index_state set seen = target, xid = '0', number = 0 where place = $1";
-const MOVE_IN_RANGE = 'update book_index_state set next = $2 where place = $1';
+  update book_index_state
+  set seen = $2::pg_snapshot, target = $3::pg_snapshot, xid = $4::xid8, number = $5, next = $6, last = $7 where place = $1`;
 
-const BEGINNINGS = `left(title, ${INDEXED_UNITS}) as title, left(author, ${INDEXED_UNITS}) as author`;
-
-const READ_RANGE = `select id, ${BEGINNINGS}, year from books where id between $1 and $2 order by id limit ${STEP}`;
-const READ_IDS = `select id, ${BEGINNINGS}, year from ${WITH_IDS}`;
+const COLUMNS = `id, left(title, ${INDEXED_UNITS}) as title, left(author, ${INDEXED_UNITS}) as author, year`;
+const READ = `select ${COLUMNS} from ${WITH_IDS}`;
 
 const STORE = `
   insert into book_index (id, title_key, author_key, year, words)
@@ -166,26 +141,10 @@ export interface IndexState {
 /** Of the log. */
 export type Place = number | string;
 
-/** A row of the log. */
-interface Row {
-  readonly xid: string;
-  readonly number: number;
-  readonly book: number;
-  readonly last: number;
-  /** The snapshot that has found it. */
-  readonly now: string;
-}
-
-interface Position {
+interface Position extends LogPosition {
   readonly isComplete: boolean;
-  readonly isMidway: boolean;
-  /** The range of books. */
-  readonly next: number;
-  readonly last: number;
 }
 
-/** A range without ids. */
-const NO_RANGE = { book: 1, last: 0 };
 const NO_TABLES: IndexTables = { hasTables: false, isSorted: false };
 
 interface IndexTables {
@@ -196,44 +155,22 @@ interface IndexTables {
 }
 
 /**
- * Indexes some books of a range, or those of some rows of the log in one place.
+ * Indexes the books of some rows of the log in one place.
  * @param query sends a statement of a transaction that does nothing else.
  * @returns about how many; 0 if the index has everything, or another version has made it.
  */
 export async function indexSome(query: Query, place: Place): Promise<number> {
   const [position] = (await query<Position>(LOCK, [place])).rows;
   if (position === undefined) return 0;
-  const { next, last, isMidway } = position;
-  if (next <= last) {
-    const books = (await query<Book>(READ_RANGE, [next, last])).rows;
-    await store(query, books);
-    const end = books.length === STEP ? (books.at(-1) as Book).id : last;
-    await query(MOVE_IN_RANGE, [place, end + 1]);
-    return Math.max(1, books.length);
-  }
-  const { rows } = await query<Row>(NEXT_ROWS, [place]);
-  const ids = new Set<number>();
-  let reached: Row | undefined;
-  let range = NO_RANGE;
-  for (const row of rows) {
-    const isWide = row.last - row.book >= STEP;
-    if (ids.size > 0 && (isWide || ids.size + row.last - row.book >= STEP)) break;
-    reached = row;
-    if (isWide) {
-      range = row;
-      break;
-    }
-    for (let id = row.book; id <= row.last; id += 1) ids.add(id);
-  }
-  if (reached !== undefined) {
-    const books = (await query<Book>(READ_IDS, [[...ids]])).rows;
-    await store(query, books);
-    if (books.length < ids.size) await query(REMOVE, [[...ids], books.map(({ id }) => id)]);
-    await query(MOVE, [place, reached.now, reached.xid, reached.number, range.book, range.last]);
-  }
-  const isLast = reached === rows.at(-1) && rows.length < STEP;
-  if (isLast && (isMidway || reached !== undefined)) await query(ARRIVE, [place]);
-  return reached === undefined ? 0 : Math.max(1, ids.size);
+  const found = await readLog<Book>(query, place, position, STEP, COLUMNS);
+  const { ids, position: after } = found;
+  if (Object.entries(after).every(([name, value]) => position[name as keyof Position] === value)) return 0;
+  const books = found.books ?? (await query<Book>(READ, [ids])).rows;
+  await store(query, books);
+  if (books.length < ids.length) await query(REMOVE, [ids, books.map(({ id }) => id)]);
+  const { seen, target, xid, number, next, last } = after;
+  await query(MOVE, [place, seen, target, xid, number, next, last]);
+  return Math.max(1, ids.length);
 }
 
 async function store(query: Query, books: readonly Book[]): Promise<void> {

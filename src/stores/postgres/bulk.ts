@@ -6,12 +6,14 @@ import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { type Book, type BookFields, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
+import type { UndoRequest } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import {
   assertAllTaken,
   type BulkMode,
   type BulkStore,
   type Counts,
+  type EventOfLog,
   type InBatches,
   type RecordFormat,
   type StoredBooks,
@@ -19,14 +21,18 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { batchesOf, countOf, type LogEvent } from '../states.ts';
+import type { Query } from './connections.ts';
 import { assertNewest, connectToWritable, type Hosts } from './hosts.ts';
 import { begin } from './limits.ts';
+import { NEW_NUMBER, NOTE_EVENT, SET_PART } from './log.ts';
 import { Shards } from './shards.ts';
 import { beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
 import { DURABLY, STATEMENTS_IN_PARTITIONS } from './statements.ts';
 import { createStructure } from './structure.ts';
 import { csvOf, jsonOf } from './text.ts';
+import { booksOf, select, UNDONE_BOOKS, undoBooks } from './undo.ts';
 
 const HAS_BOOKS = "select where to_regclass('books') is not null";
 
@@ -55,6 +61,26 @@ const INSERT_NEW = `
   with new as (${NEW_ROWS}),
     stored as (insert into books (${FIELDS}) select ${FIELDS} from new returning ${FIELDS})
   select ${COUNTS}, (select count(*) from new) as sent from stored`;
+
+/** Those of a book; the newest row stays, so that followers and the index have the removal. */
+const NEWEST_ROW = 'select max(number) as number from book_log where book = $1';
+const FORGET_NEWEST =
+  'update book_log set title = null, author = null, year = null where book = $1 and number = $2';
+const FORGET_OTHERS = 'delete from book_log where book = $1 and last = $1 and number < $2';
+
+/** Those without a part have changed nothing. */
+const EVENTS = `
+  select event.number, event.event, extract(epoch from event.at)::float8 * 1000 as at, event.title as name,
+    sum(part.last - part.book + 1)::float8 as books
+  from book_log as event join book_log as part on part.part_of = event.number
+  where event.book = 0 and event.event in ('import', 'undo')
+  group by event.number, event.event, event.at, event.title order by event.number desc limit $1`;
+
+/** Of a change that altered something, and this book only. */
+const NEWEST_CHANGE = `
+  select number from book_log
+  where book = $1 and last = $1 and row(${FIELDS}) is distinct from (select row(${FIELDS}) from books where id = $1)
+  order by number desc limit 1`;
 
 /**
  * Connects; in mode `write`, creates or updates the structure.
@@ -96,6 +122,8 @@ class PostgresBulk implements BulkStore {
   readonly #times: Times['postgres'];
   readonly assertNewest: () => Promise<void>;
   readonly #shards = new Shards();
+  /** The event that all writes are a part of, with its number. */
+  #part: [LogEvent, number] | undefined;
 
   /** @param assertNewest throws when another server takes the writes by now. */
   constructor(client: pg.Client, times: Times['postgres'], assertNewest: () => Promise<void>) {
@@ -107,8 +135,7 @@ class PostgresBulk implements BulkStore {
   async inSnapshot<Result>(work: () => Promise<Result>): Promise<Result> {
     const { bulkLock } = this.#times;
     const signal = AbortSignal.timeout(bulkLock);
-    await this.#shards.read((text) => this.#query(text));
-    await beginSnapshot(this.#client, this.#shards.areSeveral, bulkLock, this.#times, signal);
+    await beginSnapshot(this.#client, await this.#isDistributed(), bulkLock, this.#times, signal);
     const result = await work();
     await this.#rollBack(); // it has only read
     return result;
@@ -118,6 +145,7 @@ class PostgresBulk implements BulkStore {
     let result: Result;
     try {
       await this.#query(`${begin(this.#times.bulkLock)}; select ${DURABLY}`);
+      if (this.#part !== undefined) await this.#query(SET_PART, this.#part);
       result = await work();
     } catch (error) {
       await this.#rollBack();
@@ -169,6 +197,46 @@ class PostgresBulk implements BulkStore {
     });
   }
 
+  async beginEvent(event: LogEvent, name: string | null): Promise<number> {
+    if (await this.#isDistributed()) return 0; // the servers that write would not know it
+    const number = await this.inTransaction(async () => {
+      const { number } = await this.#row<{ number: number }>(NEW_NUMBER);
+      await this.#query(NOTE_EVENT, [event, number, name]);
+      return number;
+    });
+    this.#part = [event, number];
+    return number;
+  }
+
+  events(most: number): Promise<readonly EventOfLog[]> {
+    return this.#query<EventOfLog>(EVENTS, [most]);
+  }
+
+  async newestChangeOf(id: number): Promise<number | undefined> {
+    return (await this.#query<{ number: number }>(NEWEST_CHANGE, [id]))[0]?.number;
+  }
+
+  async undo(request: UndoRequest, isDryRun: boolean) {
+    if (await this.#isDistributed()) return 'distributed' as const;
+    const query: Query = (text, values = []) => this.#client.query(text, values);
+    const selection = await select(query, request);
+    if (typeof selection === 'string') return selection;
+    const ranges = await booksOf(query, selection);
+    const undoSome = (ids: readonly number[]) =>
+      this.inTransaction(() => undoBooks(query, selection, ids, isDryRun));
+    async function* parts() {
+      for (const ids of batchesOf(ranges, UNDONE_BOOKS)) yield await undoSome(ids);
+    }
+    return { books: countOf(ranges), parts: parts() };
+  }
+
+  async forget(id: number): Promise<void> {
+    await this.#query('delete from books where id = $1', [id]);
+    const [newest] = await this.#query<{ number: number }>(NEWEST_ROW, [id]);
+    for (const statement of [FORGET_NEWEST, FORGET_OTHERS])
+      await this.#query(statement, [id, newest?.number]);
+  }
+
   async removeAll(): Promise<void> {
     await this.#query('delete from book_requests');
     await this.#query('delete from books');
@@ -185,6 +253,11 @@ class PostgresBulk implements BulkStore {
 
   close(): Promise<void> {
     return this.#client.end();
+  }
+
+  async #isDistributed(): Promise<boolean> {
+    await this.#shards.read((text) => this.#query(text));
+    return this.#shards.areSeveral;
   }
 
   /** @returns whether the server has answered; if not, it rolls back when the connection ends. */

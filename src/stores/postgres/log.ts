@@ -3,13 +3,23 @@
 // none of a transaction that takes long, and waits for none. Twin of `sqlite/log.ts`.
 
 import type { QueryResultRow } from 'pg';
-import type { Times } from '../../times.ts';
 import { FIELDS, withTypes } from '../columns.ts';
-import type { Connections } from './connections.ts';
+import { FEW } from '../states.ts';
+import type { Query } from './connections.ts';
 
 // A row is about the books from `book` to `last`, and has the fields of the one book before its change; they are null where there
-// was none: the books are new. Its place is 0, or on Citus a number that names its shard: there, each shard of books has its log,
+// was none: the books are new. A row about book 0 is an event: an import or an undo, which other rows are a part of, or a
+// beginning: changes before it are missing, unless its year is 0: there were no books. The title of an import is its name. The place of a row is 0, or on Citus a number that names its shard: there, each shard of books has its log,
 // and each server its transactions.
+
+/** Of a transaction: the event that its writes are a part of, and its number. */
+const PART = 'book_catalogue.part_of';
+const partSetting = (position: number) =>
+  `nullif(split_part(current_setting('${PART}', true), ' ', ${position}), '')`;
+
+/** Within a transaction: its later writes are a part of the event $1 of the number $2. */
+export const SET_PART = `select set_config('${PART}', $1 || ' ' || $2::bigint, true)`;
+
 const TABLES = [
   'create sequence if not exists book_log_number',
   `create table if not exists book_log (
@@ -18,10 +28,16 @@ const TABLES = [
     book bigint not null, last bigint not null, ${withTypes('bigint').map(({ name, type }) => `${name} ${type}`)},
     primary key (place, xid, number)
   )`,
+  `alter table book_log add column if not exists event text default ${partSetting(1)}`,
+  `alter table book_log add column if not exists part_of bigint default ${partSetting(2)}::bigint`,
   // For each place, the transaction up to which rows have been removed for their age, and the server whose transactions they are.
   `create table if not exists book_log_state (
-    place bigint primary key default 0, pruned xid8 not null default pg_current_xact_id(), system bigint not null
+    place bigint primary key default 0, pruned xid8 not null, system bigint not null
   )`,
+  'create index if not exists book_log_books on book_log (place, book, number)',
+  'create index if not exists book_log_parts on book_log (part_of) where part_of is not null',
+  'create index if not exists book_log_numbers on book_log using brin (number, at)',
+  'create index if not exists book_log_runs on book_log (place, book) where last > book',
 ];
 
 /** On the workers of Citus, the log of a book is beside it. So its triggers may write it there, which Citus allows on request. */
@@ -36,14 +52,26 @@ const EACH_PLACE = `
     for shard in select shardid from pg_dist_shard where logicalrelid = 'book_log_state'::regclass loop
       number := 1;
       while get_shard_id_for_distribution_column('book_log_state', number) <> shard loop number := number + 1; end loop;
-      insert into book_log_state (place, pruned, system) select number, '3', system_identifier from pg_control_system();
+      insert into book_log_state (place, pruned, system) values (number, '3', 0);
+      insert into book_log (place, xid, book, last, event, year) values (number, '3', 0, 0, 'beginning', 1);
+    end loop;
+    -- A query is evaluated by the server of the place, and what an update sets by the coordinator.
+    for shard, number in select place, (pg_control_system()).system_identifier from book_log_state loop
+      update book_log_state set system = number where place = shard;
     end loop;
   end $$`;
-const ONE_PLACE = 'insert into book_log_state (system) select system_identifier from pg_control_system()';
+const ONE_PLACE = [
+  `insert into book_log_state (pruned, system) select '3', system_identifier from pg_control_system()`,
+  `insert into book_log (book, last, event, year)
+    select 0, 0, 'beginning', (exists (select from books))::integer`,
+];
 
 const NOTHING = withTypes('bigint').map(({ type }) => `null::${type}`);
-/** The rows of new ids, by their runs. */
-const RUNS = `select min(id), max(id), ${NOTHING} from (select id, id - row_number() over (order by id) as run from after) as new group by run`;
+/** The rows of new ids: of many, by their runs. */
+const RUNS = `
+  select min(id), max(id), ${NOTHING}
+  from (select id, id - row_number() over (order by id) as run, count(*) over () as ids from after) as new
+  group by run, case when ids <= ${FEW} then id end order by min(id)`;
 const BEFORE = `select id, id, ${FIELDS} from before`;
 const NEW_IDS = `select id, id, ${NOTHING} from (select id from after except select id from before) as new`;
 const ALL = `select id, id, ${FIELDS} from books`;
@@ -108,7 +136,7 @@ interface LogTables {
 }
 
 const DESCRIBE = `
-  select to_regclass('book_log') is not null and to_regclass('book_log_state') is not null and (
+  select to_regclass('book_log_runs') is not null and to_regclass('book_log_state') is not null and (
     select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger join pg_proc on pg_proc.oid = tgfoid
     where tgrelid = to_regclass('books') and tgname = any($1::text[]) and tgenabled in ('O', 'A') and prosrc = $2
       and array_to_string(proconfig, ' ') like '%, pg_temp'
@@ -116,8 +144,9 @@ const DESCRIBE = `
     (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('book_log')), quote_ident(current_schema())
   ) as schema`;
 
-const SYSTEM = 'select system_identifier::text as system from pg_control_system()';
-const SYSTEMS = 'select distinct system::text as system from book_log_state';
+/** Whether each place is on the server that it was made for: no dump was restored, and no shard was moved. */
+const IS_OWN =
+  'select bool_and(system = (pg_control_system()).system_identifier) as "isOwn" from book_log_state';
 
 /** Sends a statement that reads. */
 type Read = <Row extends QueryResultRow>(text: string, values?: unknown[]) => Promise<readonly Row[]>;
@@ -130,8 +159,8 @@ export async function stepsToLog(read: Read, isDistributed: boolean): Promise<st
   const [found] = await read<LogTables>(DESCRIBE, [Object.keys(TRIGGERS), WRITE]);
   const { isThere, isOld, schema } = found as LogTables;
   if (isThere && !isOld) {
-    const [own, ...of] = [...(await read(SYSTEM)), ...(await read(SYSTEMS))].map(({ system }) => system);
-    if (of.length === 1 && of[0] === own) return [];
+    const [places] = await read<{ isOwn: boolean | null }>(IS_OWN);
+    if (places?.isOwn) return [];
   }
   return [
     `lock table books in ${isOld ? 'access exclusive' : 'share row exclusive'} mode`,
@@ -145,7 +174,7 @@ export async function stepsToLog(read: Read, isDistributed: boolean): Promise<st
     }),
     "update book_log set xid = '3' where xid > '3'", // before all transactions
     'truncate book_log_state',
-    isDistributed ? EACH_PLACE : ONE_PLACE,
+    ...(isDistributed ? [EACH_PLACE] : ONE_PLACE),
     // An index that has followed before would not know what it lacks.
     `do $$ begin if to_regclass('book_index_state') is not null then truncate book_index_state; end if; end $$`,
   ];
@@ -164,38 +193,131 @@ export interface PlaceOfLog {
   readonly now: string;
 }
 
+export const NEW_NUMBER = "select nextval('book_log_number') as number";
+/** Notes the event $1 of the number $2 and the name $3. */
+export const NOTE_EVENT =
+  'insert into book_log (number, book, last, event, part_of, title) values ($2, 0, 0, $1, null, $3)';
+
 /** Rows that are removed together. */
 const PRUNED = 1000;
 
-/** Removes rows that are older than they are kept, from time to time. @returns a function that ends it. */
-export function pruneLog(
-  connections: Connections,
-  places: readonly PlaceOfLog[],
-  { history, postgres }: Times,
-): () => void {
-  const statement = `
-    with oldest as (
-      select place, xid, number from book_log where place = $1 order by xid, number limit ${PRUNED}
-    ), gone as (
-      delete from book_log using oldest
-      where book_log.place = $1 and book_log.xid = oldest.xid and book_log.number = oldest.number
-        and at < now() - interval '${history.kept} milliseconds'
-      returning book_log.xid
-    ), noted as (
-      update book_log_state set pruned = newest from (select max(xid) as newest from gone) as removed
-      where place = $1 and newest > pruned
-    )
-    select count(*) = ${PRUNED} as "isMore" from gone`;
-  const prune = async (place: number) => {
-    for (let isMore = true; isMore; ) {
-      const end = performance.now() + postgres.indexStatement;
-      const { rows } = await connections.query<{ isMore: boolean }>('searches', statement, [place], end);
-      isMore = rows[0]?.isMore ?? false;
-    }
-  };
-  const timer = setInterval(async () => {
-    for (const { place } of places) await prune(place).catch(() => {}); // requests report it
-  }, history.prune);
-  timer.unref();
-  return () => clearInterval(timer);
+/**
+ * Removes the oldest rows of the place $1 if they are older than $2 milliseconds. The newest of the old ones stays: readers who wait
+ * have read it. So do those after a transaction that is in progress in the snapshot $3: readers have not seen what it writes.
+ * @param isRead a condition for rows that may be removed.
+ */
+export const pruneStatement = (isRead: string) => `
+  with oldest as (
+    select xid, number, at from book_log where place = $1 order by xid, number limit ${PRUNED + 1}
+  ), stays as (
+    select xid, number from oldest where at < now() - $2 * interval '1 millisecond' order by xid desc, number desc limit 1
+  ), gone as (
+    delete from book_log using oldest, stays
+    where book_log.place = $1 and book_log.xid = oldest.xid and book_log.number = oldest.number
+      and (oldest.xid, oldest.number) < (stays.xid, stays.number)
+      and oldest.xid < pg_snapshot_xmin($3::pg_snapshot) and ${isRead}
+    returning book_log.xid
+  ), noted as (
+    update book_log_state set pruned = newest from (select max(xid) as newest from gone) as removed
+    where place = $1 and newest > pruned
+  )
+  select count(*) = ${PRUNED} as "isMore" from gone`;
+
+/**
+ * How far a reader is in a place. It has the rows that the snapshot `seen` sees, and of those that `target` sees, the ones up to
+ * a transaction and a number, `0` if it is not midway; but not the books of a range.
+ */
+export interface LogPosition {
+  readonly seen: string;
+  readonly target: string;
+  readonly xid: string;
+  readonly number: number;
+  readonly next: number;
+  readonly last: number;
+}
+
+/** A range without ids. */
+export const NO_RANGE = { next: 1, last: 0 };
+
+/**
+ * SQL for rows of the log that a reader lacks; `state` is its position. Midway, those behind it only: the rest of a transaction, and
+ * others, some of which started before the snapshot `seen`. The limit lets a planner that knows neither read them in their order.
+ * @param limit of each kind.
+ */
+export const behind = (limit: number | 'all', condition = 'true') => {
+  const kinds = [
+    'xid = state.xid and number > state.number',
+    'xid > state.xid and xid >= pg_snapshot_xmax(seen)',
+    'xid > state.xid and xid = any(array(select pg_snapshot_xip(seen)))',
+  ].map((kind) => {
+    return `(select xid, number, book, last from book_log
+      where book_log.place = state.place and ${kind} and ${condition} order by xid, number limit ${limit})`;
+  });
+  return `lateral (${kinds.join(' union all ')}) as behind`;
+};
+
+/** Rows that are read together. */
+const ROWS = 1000;
+
+/** Midway, only the rows that the target sees: a transaction that has ended since may have a lower number. */
+const NEXT_ROWS = `
+  select behind.xid::text, behind.number, book, behind.last, pg_current_snapshot()::text as now
+  from (
+    select $1::bigint as place, $2::pg_snapshot as seen, $3::pg_snapshot as target, $4::xid8 as xid, $5::bigint as number
+  ) as state cross join ${behind(ROWS, "(state.xid = '0' or pg_visible_in_snapshot(xid, target))")}
+  order by behind.xid, behind.number limit ${ROWS}`;
+
+interface Row {
+  readonly xid: string;
+  readonly number: number;
+  readonly book: number;
+  readonly last: number;
+  /** The snapshot that has found it. */
+  readonly now: string;
+}
+
+/**
+ * Reads on in a place of the log, until it has so many books. A row about many books begins a range.
+ * @param columns of the books of a range, `id` among them.
+ * @returns the id of each book once, and the position after them; that of before if there are no more rows. The books if they are
+ *   those of a range.
+ */
+export async function readLog<Book extends { readonly id: number }>(
+  query: Query,
+  place: number | string,
+  before: LogPosition,
+  most: number,
+  columns: string,
+): Promise<{ ids: number[]; books?: Book[]; position: LogPosition }> {
+  if (before.next <= before.last) {
+    const range = `select ${columns} from books where id between $1 and $2 order by id limit $3`;
+    const { rows: books } = await query<Book>(range, [before.next, before.last, most]);
+    const ids = books.map(({ id }) => id);
+    const rest = ids.length < most ? NO_RANGE : { next: Number(ids.at(-1)) + 1 };
+    return { ids, books, position: { ...before, ...rest } };
+  }
+  const { seen, target, xid, number } = before;
+  const { rows } = await query<Row>(NEXT_ROWS, [place, seen, target, xid, number]);
+  const ids = new Set<number>();
+  let reached: Row | undefined;
+  for (const row of rows) {
+    reached = row;
+    if (row.book < row.last) break;
+    if (row.book > 0) ids.add(row.book);
+    if (ids.size >= most) break;
+  }
+  const range =
+    reached && reached.book < reached.last ? { next: reached.book, last: reached.last } : NO_RANGE;
+  const towards = xid === '0' ? (reached?.now ?? target) : target;
+  const isThere = reached === rows.at(-1) && rows.length < ROWS;
+  const position = isThere
+    ? {
+        seen: reached === undefined && xid === '0' ? seen : towards,
+        target: towards,
+        xid: '0',
+        number: 0,
+        ...range,
+      }
+    : { seen, target: towards, xid: reached?.xid ?? xid, number: reached?.number ?? number, ...range };
+  return { ids: [...ids], position };
 }

@@ -9,18 +9,20 @@ import { metric } from '../../metrics/descriptions.ts';
 import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
-import { prepareIndex } from './book-index.ts';
+import { IS_INDEXED, prepareIndex } from './book-index.ts';
 import { BookChanger } from './changes.ts';
 import { Connections, LIST_CONNECTIONS } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
+import { History, pruneLog } from './history.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { listBooks } from './lists.ts';
-import { PLACES, type PlaceOfLog, pruneLog } from './log.ts';
+import { PLACES, type PlaceOfLog } from './log.ts';
 import { NewBooks } from './new-books.ts';
 import { Shards } from './shards.ts';
 import { Standby, type Standbys } from './standby.ts';
 import { STATEMENTS, STATEMENTS_IN_PARTITIONS, type Statements } from './statements.ts';
 import { createStructure, look } from './structure.ts';
+import { undo } from './undo.ts';
 
 // Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with
 // the longest texts. Two in flight keep the server busy while the answers of the first one are sent. Updates and
@@ -39,6 +41,7 @@ const LIMITS: BookStore['limits'] = {
   remove: ONE_AT_A_TIME,
   conditional: ONE_AT_A_TIME,
   search: SINGLY,
+  history: { ...SINGLY, inFlight: 2 },
 };
 
 const COUNT_UP_TO = 'select count(*) as books from (select 1 from books limit $1) as found';
@@ -56,7 +59,7 @@ interface LightBook extends Book {
 export async function openPostgres(
   hosts: Hosts,
   standbys: Standbys | undefined,
-  { find: isFound, times }: OpenOptions,
+  { find: isFound, history: days, times }: OpenOptions,
 ): Promise<BookStore> {
   const { address, client } = await connectToWritable(hosts, times.postgres);
   try {
@@ -76,8 +79,12 @@ export async function openPostgres(
       const finder = isFound ? new PostgresFinder(hosts, connections, standby, times.postgres) : undefined;
       const statements = isPartitioned ? STATEMENTS_IN_PARTITIONS : STATEMENTS;
       const places = await look<PlaceOfLog>(client, times.postgres, PLACES);
-      const endPruning = pruneLog(connections, places, times);
-      return { isNew, ...storeOf(times, connections, statements, shards, finder, standby, endPruning) };
+      const kept = days * times.history.day;
+      const endPruning = pruneLog(connections, places, kept, isFound ? IS_INDEXED : 'true', times);
+      return {
+        isNew,
+        ...storeOf(times, connections, statements, shards, finder, standby, places, endPruning),
+      };
     } catch (error) {
       void connections.close();
       throw error;
@@ -95,6 +102,7 @@ function storeOf(
   shards: Shards,
   finder: PostgresFinder | undefined,
   standby: Standby | undefined,
+  places: readonly PlaceOfLog[],
   endPruning: () => void,
 ): Omit<BookStore, 'isNew'> {
   const lists = new OpenLists(LIST_CONNECTIONS, times.lists);
@@ -109,6 +117,18 @@ function storeOf(
     work.catch(() => shards.renew(read));
     return work;
   };
+  const find = (ids: readonly number[], deadline: number) =>
+    inPlace(findBooks(connections, statements, ids, deadline));
+  const placeOfLog = (id: number) => {
+    const shard = shards.placeOf(id);
+    return places.find(({ place }) => shards.placeOf(place) === shard)?.place ?? 0;
+  };
+  const history = new History(connections, times.postgres, places, placeOfLog, find);
+  const writes = async <Result>(work: Promise<Result>): Promise<Result> => {
+    const result = await work;
+    history.noteWrite();
+    return result;
+  };
   return {
     limits: LIMITS,
     holdsProcess: false,
@@ -118,12 +138,19 @@ function storeOf(
       const { rows } = await connections.query('batches', COUNT_UP_TO, [most], deadline);
       return Number(rows[0]?.books);
     },
-    find: (ids, deadline) => inPlace(findBooks(connections, statements, ids, deadline)),
-    insert: (books, deadline) => newBooks.insert(books, deadline),
-    insertGroups: (groups, deadline) => newBooks.insertGroups(groups, deadline),
-    update: (updates, deadline) => inPlace(changes.update(updates, deadline)),
-    remove: (ids, deadline) => inPlace(changes.remove(ids, deadline)),
-    changeIf: (conditional, deadline) => inPlace(changes.changeIf(conditional, deadline)),
+    find,
+    insert: (books, deadline) => writes(newBooks.insert(books, deadline)),
+    insertGroups: (groups, deadline) => writes(newBooks.insertGroups(groups, deadline)),
+    update: (updates, deadline) => writes(inPlace(changes.update(updates, deadline))),
+    remove: (ids, deadline) => writes(inPlace(changes.remove(ids, deadline))),
+    changeIf: (conditional, deadline) => writes(inPlace(changes.changeIf(conditional, deadline))),
+    changes: (cursor, most, deadline) => history.changes(cursor, most, deadline),
+    watch: (onChange) => history.watch(onChange),
+    states: (id, before, most, deadline) => history.states(id, before, most, deadline),
+    undo: async (request, once, deadline) => {
+      if (shards.areSeveral) return 'distributed';
+      return writes(connections.transaction('batches', deadline, (query) => undo(query, request, once)));
+    },
     search: async (searches, deadline, most) => {
       if (finder === undefined) throw new StoreUnavailable('FIND is off');
       return Promise.all(searches.map((search) => finder.find(search, deadline, most)));

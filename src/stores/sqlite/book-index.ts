@@ -3,12 +3,12 @@
 // Does not: index within the transactions that write books, which would make them 26 times as expensive.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Book } from '../../books/book.ts';
 import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, MOST_AT_ONCE } from '../book-index.ts';
+import { asBook } from '../states.ts';
 import { SQLITE_BUSY } from './faults.ts';
-import { BookLog, HAS_NEW, HIGHEST, NOTED_TO } from './log.ts';
+import { BookLog, HAS_NEW, HIGHEST, type LogPosition, LogReader, NOTED_TO, type Noted } from './log.ts';
 import { inTransaction, now, preparing, retryWhileBusy } from './structure.ts';
 
 /** Books that are indexed between two looks at the clock. */
@@ -50,9 +50,12 @@ const REMOVE = `
 const DEFINITIONS = "select lower(sql) as definition from sqlite_schema where name glob 'book_index*'";
 
 const STATE = `
-  select coalesce(version, 0) = ${INDEX_VERSION} as isOurs, is_complete as isComplete, position, next, last,
+  select coalesce(version, 0) = ${INDEX_VERSION} as isOurs, is_complete as isComplete, position as number, next, last,
     next <= last or position < (select max(number) from book_log) or ${HAS_NEW} as isBehind
   from (select 1) left join book_index_state`;
+
+/** The number of the last row that it has. */
+export const INDEXED_TO = '(select position from book_index_state)';
 
 /** Whether the log has all rows after the position. */
 const FOLLOWS = `
@@ -73,34 +76,17 @@ const COUNT_PENDING = countOf();
 const COUNT_FEW_PENDING = countOf(` limit ${MOST_AT_ONCE + 1}`);
 
 /** Texts are cut to what is indexed: no fewer characters than UTF-16 units. */
-const BOOK = `
-  select id, substr(title, 1, ${INDEXED_UNITS}) as title, substr(author, 1, ${INDEXED_UNITS}) as author, year
-  from books`;
-const ONE = `${BOOK} where id = ?`;
-const OF_RANGE = `${BOOK} where id between ? and ? order by id limit ${STEP}`;
-const NEXT_ROWS = `select number, book, last from book_log where number > ? order by number limit ${STEP}`;
-const NO_RANGE = { book: 1, last: 0 };
+const COLUMNS = `substr(title, 1, ${INDEXED_UNITS}) as title, substr(author, 1, ${INDEXED_UNITS}) as author, year`;
 const MOVE = 'update book_index_state set position = ?, next = ?, last = ?';
 
-/** A row of the log. */
-interface Row {
-  readonly number: number;
-  readonly book: number;
-  readonly last: number;
-}
-
-export interface IndexState {
+/** With its position in the log. */
+export interface IndexState extends LogPosition {
   /** Whether this version has made it. Another one's is neither read nor changed. */
   readonly isOurs: 0 | 1;
   /** Whether the first index is complete. */
   readonly isComplete: 0 | 1;
   /** Whether there are books to index. */
   readonly isBehind: 0 | 1;
-  /** Of the log. */
-  readonly position: number;
-  /** The ids of the range. */
-  readonly next: number;
-  readonly last: number;
 }
 
 /** About how many books are not indexed; undefined if there is no index. */
@@ -117,6 +103,7 @@ export class SqliteIndex {
   readonly #mustWait: () => boolean;
   readonly #prepare;
   readonly #log;
+  readonly #reader;
 
   /**
    * @param db a separate connection. After a deletion from a virtual table without content, `lastInsertRowid` is no
@@ -128,6 +115,7 @@ export class SqliteIndex {
     this.#mustWait = mustWait;
     this.#prepare = preparing(db);
     this.#log = new BookLog(db);
+    this.#reader = new LogReader(db, COLUMNS);
   }
 
   /**
@@ -147,8 +135,8 @@ export class SqliteIndex {
 
   /** How far it is; another text after each step. */
   get progress(): string {
-    const { position, next } = this.state;
-    return `${position} ${next}`;
+    const { number, next } = this.state;
+    return `${number} ${next}`;
   }
 
   /** Whether there are more books to index than a search waits for. */
@@ -209,30 +197,18 @@ export class SqliteIndex {
 
   /** @returns whether there was anything to index. */
   #indexSome(): boolean {
-    const { position, next, last } = this.state;
-    if (next <= last) {
-      const books = this.#prepare(OF_RANGE).all(next, last) as unknown as Book[];
-      for (const book of books) this.#replace(book.id, book);
-      const isEnd = books.length < STEP;
-      this.#prepare(MOVE).get(position, isEnd ? 1 : Number(books.at(-1)?.id) + 1, isEnd ? 0 : last);
-      return true;
-    }
-    const rows = this.#prepare(NEXT_ROWS).all(position) as unknown as Row[];
-    const end = rows.findIndex((row) => row.book < row.last);
-    const single = end === -1 ? rows : rows.slice(0, end);
-    for (const id of new Set(single.map(({ book }) => book)))
-      this.#replace(id, this.#prepare(ONE).get(id) as unknown as Book | undefined);
-    const reached = rows.at(end);
-    if (reached === undefined) return false;
-    const range = end === -1 ? NO_RANGE : reached;
-    this.#prepare(MOVE).get(reached.number, range.book, range.last);
+    const before = this.state;
+    const { books, position } = this.#reader.next(before, STEP);
+    if (position.number === before.number && before.next > before.last) return false;
+    for (const book of books) this.#replace(book);
+    this.#prepare(MOVE).get(position.number, position.next, position.last);
     return true;
   }
 
-  /** @param book undefined if it is gone. */
-  #replace(id: number, book: Book | undefined): void {
+  #replace({ id, ...fields }: Noted): void {
     const isThere = this.#prepare('delete from book_index where id = ? returning id').get(id) !== undefined;
     if (isThere) this.#prepare('delete from book_index_words where rowid = ?').get(id);
+    const book = asBook(id, fields);
     if (book === undefined) return;
     const { titleKey, authorKey, year, titleWords, authorWords } = entryOf(book);
     this.#prepare('insert into book_index values (?, ?, ?, ?)').get(id, titleKey, authorKey, year);

@@ -4,6 +4,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
+import type { UndoRequest } from '../../books/store.ts';
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
 import {
@@ -11,6 +12,7 @@ import {
   type BulkMode,
   type BulkStore,
   type Counts,
+  type EventOfLog,
   type InBatches,
   type RecordFormat,
   type StoredBooks,
@@ -18,8 +20,10 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { batchesOf, countOf, type LogEvent } from '../states.ts';
 import { isOfKind, SQLITE_IOERR } from './faults.ts';
 import { OpenStore } from './file.ts';
+import { History } from './history.ts';
 import { BookLog } from './log.ts';
 import { type NewId, NewIds } from './new-ids.ts';
 import {
@@ -32,12 +36,27 @@ import {
   untilFree,
 } from './structure.ts';
 import { AS_CSV, AS_JSON, BULK_CHUNK_BOOKS, chunksOf } from './text.ts';
+import { Undo } from './undo.ts';
 
 /** Books stored by one statement: most of the cost of a statement is the call. A full batch of an import has 120. */
 const STATEMENT_BOOKS = 40;
 
 /** Books of one step of a comparison: signals get a turn in between. */
 const COMPARED_BOOKS = 20_000;
+
+/** Books whose changes one transaction takes back. */
+const UNDONE_BOOKS = 500;
+
+/** The newest row stays, so that followers and the index have the removal. */
+const NEWEST_ROW = '(select number from book_log where book = $id order by number desc limit 1)';
+const FORGET_LAST = `update book_log set title = null, author = null, year = null where number = ${NEWEST_ROW}`;
+const FORGET_OTHERS = `delete from book_log where book = $id and last = $id and number < ${NEWEST_ROW}`;
+
+/** Those without a part have changed nothing. */
+const EVENTS = `
+  select event.number, event.event, event.at, event.title as name, sum(part.last - part.book + 1) as books
+  from book_log as event join book_log as part on part.part_of = event.number
+  where event.book = 0 and event.event in ('import', 'undo') group by event.number order by event.number desc limit ?`;
 
 /** Rows that are stored between two looks at the clock. */
 const STORED_ROWS = 500;
@@ -94,6 +113,8 @@ class SqliteBulk implements BulkStore {
   readonly #store: OpenStore | undefined;
   #newIds: NewIds | undefined;
   #bookLog: BookLog | undefined;
+  /** The event that all writes are a part of. */
+  #part: { readonly event: LogEvent; readonly number: number } | undefined;
   readonly #prepare;
 
   constructor(db: DatabaseSync, times: Times['sqlite'], store?: OpenStore) {
@@ -108,10 +129,13 @@ class SqliteBulk implements BulkStore {
   }
 
   async inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
+    const { event, number } = this.#part ?? {};
     const result = await this.#inTransaction('begin immediate', async () => {
       this.#log.noteAll();
+      this.#log.setPart(event, number);
       const result = await work();
       this.#log.noteAll();
+      this.#log.setPart(undefined, undefined);
       return result;
     });
     await setTimeout(this.#times.bulkPause); // other processes write, and signals are handled
@@ -170,6 +194,41 @@ class SqliteBulk implements BulkStore {
         return stored;
       });
     }
+  }
+
+  async beginEvent(event: LogEvent, name: string | null): Promise<number> {
+    const number = await this.inTransaction(async () => this.#log.begin(event, name));
+    this.#part = { event, number };
+    return number;
+  }
+
+  async events(most: number): Promise<readonly EventOfLog[]> {
+    return this.#prepare(EVENTS).all(most) as unknown as EventOfLog[];
+  }
+
+  async newestChangeOf(id: number): Promise<number | undefined> {
+    const newest = await this.inTransaction(async () => new History(this.#db).states(id, undefined, 1));
+    return newest.states[0]?.change ?? undefined;
+  }
+
+  async undo(request: UndoRequest, isDryRun: boolean) {
+    const undo = new Undo(this.#db);
+    const selection = await this.inTransaction(async () => undo.select(request, Number.MAX_SAFE_INTEGER));
+    if (typeof selection === 'string') return selection;
+    const ranges = undo.books(selection);
+    const undoSome = (ids: readonly number[]) =>
+      this.inTransaction(async () => undo.undo(ids, selection, isDryRun));
+    async function* parts() {
+      for (const ids of batchesOf(ranges, UNDONE_BOOKS)) yield await undoSome(ids);
+    }
+    return { books: countOf(ranges), parts: parts() };
+  }
+
+  async forget(id: number): Promise<void> {
+    this.#db.exec('pragma secure_delete = on'); // its texts are overwritten
+    this.#prepare('delete from books where id = ?').run(id);
+    this.#prepare(FORGET_LAST).run({ id });
+    this.#prepare(FORGET_OTHERS).run({ id });
   }
 
   async removeAll(): Promise<void> {

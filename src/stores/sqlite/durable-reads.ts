@@ -31,7 +31,7 @@ export class DurableReads {
 
   /** Reads one state of the books. @throws the error of SQLite. */
   read<Result>(work: () => Result): Result {
-    if (this.#isHeld && this.#versionNow() !== this.#version) this.release();
+    if (this.#isHeld && this.version !== this.#version) this.release();
     if (this.#isHeld) {
       if (!this.db.isTransaction) throw new Error('the snapshot of what is durable was lost');
       return work();
@@ -44,11 +44,16 @@ export class DurableReads {
     }
   }
 
+  /** Of the file: another one after each commit of a connection other than the writing one. */
+  get version(): unknown {
+    return this.#readVersion.get()?.data_version;
+  }
+
   /** Keeps to what is committed now, until `release`. To be called before a commit, in its transaction. */
   hold(): void {
     this.#begin.run();
     this.#touch.get(); // a snapshot begins with the first read
-    this.#version = this.#versionNow();
+    this.#version = this.version;
     Atomics.store(this.#syncing, 0, 1);
     this.#isHeld = true;
   }
@@ -59,10 +64,6 @@ export class DurableReads {
     Atomics.store(this.#syncing, 0, 0);
     Atomics.notify(this.#syncing, 0);
     this.#end();
-  }
-
-  #versionNow(): unknown {
-    return this.#readVersion.get()?.data_version;
   }
 
   #end(): void {

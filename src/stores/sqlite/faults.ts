@@ -21,3 +21,12 @@ export function isFailedSync(error: unknown): boolean {
 function codeOf(error: unknown): number {
   return (error as { errcode?: number }).errcode ?? 0;
 }
+
+/** A trigger that an operator has added skips a write. */
+export class Skipped extends Error {
+  readonly errcode = SQLITE_CONSTRAINT;
+
+  constructor() {
+    super('a trigger has skipped the write');
+  }
+}

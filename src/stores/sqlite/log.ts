@@ -1,22 +1,29 @@
 // Owns: the log of changes in a SQLite file. Triggers write a row for each change and removal, with the book as it was before,
 // whichever program it is. New books above a mark are noted together by those who write or read the log. Numbers are in the
-// order of the commits. Twin of `postgres/log.ts`.
+// order of the commits. A reader gets the books of the rows after its position. Twin of `postgres/log.ts`.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { FIELD_NAMES, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
+import { HEAVY, weightOf } from '../../books/store.ts';
 import { FIELDS } from '../columns.ts';
+import type { Fields, LogEvent } from '../states.ts';
 
 /** Milliseconds since 1970, for programs with any version of SQLite. */
 const NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)";
 
 // A row is about the books from `book` to `last`, and has the fields of the one book before its change; they are null where there
-// was none: the books are new. A row about book 0 is a beginning: changes before it may be missing.
+// was none: the books are new. A row about book 0 is an event: an import or an undo, which other rows are a part of, or a
+// beginning: changes before it are missing, unless its year is 0: there were no books. The title of an import is its name.
 const TABLES = [
   `create table book_log (
     number integer primary key, at integer not null, book integer not null, last integer not null,
-    title text, author text, year integer
+    title text, author text, year integer, event text, part_of integer
   ) strict`,
-  'create table book_log_state (noted_to integer not null) strict',
+  // With the event that the writes of a transaction are a part of.
+  'create table book_log_state (noted_to integer not null, event text, part_of integer) strict',
+  'create index book_log_books on book_log (book)',
+  'create index book_log_runs on book_log (book) where last > book',
+  'create index book_log_parts on book_log (part_of) where part_of is not null',
 ];
 
 /** The mark. */
@@ -28,13 +35,18 @@ const isNew = (id: string) => `${id} > ${NOTED_TO} and ${id} <= ${LAST_SEQUENTIA
 /** Whether new books are to be noted. */
 export const HAS_NEW = `${HIGHEST} > ${NOTED_TO}`;
 
-const NOTE_EACH = `insert into book_log (at, book, last) select ${NOW}, id, id from books where ${isNew('id')}`;
-const NOTE_ALL = `insert into book_log (at, book, last) select ${NOW}, ${NOTED_TO} + 1, ${HIGHEST} where ${HAS_NEW}`;
+const note = (books: string, fields = FIELD_NAMES.map(() => 'null')) => `
+  insert into book_log (at, book, last, ${FIELDS}, event, part_of)
+  select ${NOW}, ${books}, ${fields}, event, part_of from book_log_state`;
+const NOTE_EACH = `${note('id, id')} cross join books where ${isNew('id')}`;
+const NOTE_ALL = `${note(`${NOTED_TO} + 1, ${HIGHEST}`)} where ${HAS_NEW}`;
 const MOVE_MARK = `update book_log_state set noted_to = ${HIGHEST} where ${HAS_NEW}`;
 
-const CREATED = `insert into book_log (at, book, last) values (${NOW}, new.id, new.id)`;
-const BEFORE = `insert into book_log (at, book, last, ${FIELDS})
-    values (${NOW}, old.id, old.id, ${FIELD_NAMES.map((name) => `old.${name}`)})`;
+const CREATED = note('new.id, new.id');
+const BEFORE = note(
+  'old.id, old.id',
+  FIELD_NAMES.map((name) => `old.${name}`),
+);
 const DIFFERS = ['id', ...FIELD_NAMES].map((name) => `old.${name} <> new.${name}`).join(' or ');
 
 /** By what they are called for: when they act, and how. A book is noted as new before it changes. */
@@ -67,24 +79,107 @@ export function prepareLog(db: DatabaseSync): void {
   db.exec('drop table if exists book_index_queue; drop table if exists book_index_state');
   db.exec(TRIGGERS.join(';'));
   db.exec(`
-    insert into book_log (at, book, last) values (${NOW}, 0, 0);
+    insert into book_log (at, book, last, event, year) values (${NOW}, 0, 0, 'beginning', ${HIGHEST});
     delete from book_log_state;
-    insert into book_log_state values (${HIGHEST})`);
+    insert into book_log_state (noted_to) values (${HIGHEST})`);
 }
 
-/** Rows that are removed together: a millisecond of work. The newest one stays, or numbers would be given again. */
+/** Rows that are removed together: a millisecond of work. */
 const PRUNED = 500;
-const IS_OLD = 'at < ? and number < (select max(number) from book_log)';
-const PRUNE = `
-  delete from book_log where number in (select number from book_log order by number limit ${PRUNED}) and ${IS_OLD}`;
+
+/** Which rows are removed. The newest of the old ones stays: readers who wait have read it, and its number must not be given again. */
+const isOld = (readTo: string) => `
+  number <= ${readTo} and number < (
+    select max(number) from (select number, at from book_log order by number limit ${PRUNED + 1}) where at < ?
+  )`;
 
 /**
- * Whether the oldest row is to be removed.
- * @param kept milliseconds.
+ * Whether there are rows that are to be removed.
+ * @param kept milliseconds for which they are kept.
+ * @param readTo SQL for the number of the last row that may be removed.
  */
-export function isOlderThan(db: DatabaseSync, kept: number): boolean {
-  const oldest = `select 1 from book_log where number = (select min(number) from book_log) and ${IS_OLD}`;
-  return db.prepare(oldest).get(Date.now() - kept) !== undefined;
+export function mustPrune(db: DatabaseSync, kept: number, readTo: string): boolean {
+  const statement = db.prepare(`select 1 from book_log where ${isOld(readTo)} limit 1`);
+  return statement.get(Date.now() - kept) !== undefined;
+}
+
+/**
+ * Removes some of the oldest rows, within a transaction.
+ * @returns whether there may be more to remove.
+ */
+export function prune(db: DatabaseSync, kept: number, readTo: string): boolean {
+  const statement = db.prepare(`delete from book_log where ${isOld(readTo)}`);
+  return Number(statement.run(Date.now() - kept).changes) === PRUNED;
+}
+
+/** How far a reader is: it has the rows up to a number, but not the books of a range. */
+export interface LogPosition {
+  readonly number: number;
+  readonly next: number;
+  readonly last: number;
+}
+
+/** A range without ids. */
+const NO_RANGE = { next: 1, last: 0 };
+
+interface LogRow extends LogPosition {
+  readonly book: number;
+}
+
+/** A book of some rows. */
+export type Noted = Fields & {
+  readonly id: number;
+  /** If it is among the columns. */
+  readonly at?: number;
+};
+
+/** Rows that are read together, many of which may be about one book: about a millisecond of work. */
+const ROWS = 1000;
+
+/** Reads the log, and the books of its rows as they are now. */
+export class LogReader {
+  readonly #rows: StatementSync;
+  readonly #range: StatementSync;
+  readonly #one: StatementSync;
+
+  /** @param columns of a book, beside its id. */
+  constructor(db: DatabaseSync, columns: string) {
+    this.#rows = db.prepare(
+      `select number, book, last from book_log where number > ? order by number limit ${ROWS}`,
+    );
+    this.#range = db.prepare(`select id, ${columns} from books where id between ? and ? order by id`);
+    this.#one = db.prepare(`select id, ${columns} from (select ? as id) left join books using (id)`);
+  }
+
+  /**
+   * Reads on, until it has so many books, or they are heavy. A row about many books begins a range.
+   * @returns each book once, and the position after them; that of before if there are no more rows.
+   */
+  next(before: LogPosition, most: number): { books: Noted[]; position: LogPosition } {
+    const books = new Map<number, Noted>();
+    let weight = 0;
+    const add = (book: Noted) => {
+      books.set(book.id, book);
+      weight += weightOf({ title: book.title ?? '', author: book.author ?? '' });
+      return books.size >= most || weight >= HEAVY;
+    };
+    const reached = (position: LogPosition) => ({ books: [...books.values()], position });
+    let { number } = before;
+    if (before.next <= before.last) {
+      for (const book of this.#range.iterate(before.next, before.last)) {
+        const noted = book as unknown as Noted;
+        if (add(noted)) return reached({ ...before, next: noted.id + 1 });
+      }
+      return reached({ number, ...NO_RANGE });
+    }
+    for (const row of this.#rows.iterate(number) as Iterable<unknown> as Iterable<LogRow>) {
+      number = row.number;
+      if (row.book < row.last) return reached({ number, next: row.book, last: row.last });
+      const isKnown = row.book === 0 || books.has(row.book);
+      if (!isKnown && add(this.#one.get(row.book) as unknown as Noted)) break;
+    }
+    return reached({ number, ...NO_RANGE });
+  }
 }
 
 /** Each method is called in a transaction that writes. Those that note use `get`: see `SqliteIndex`. */
@@ -92,13 +187,19 @@ export class BookLog {
   readonly #each: StatementSync;
   readonly #all: StatementSync;
   readonly #moveMark: StatementSync;
-  readonly #prune: StatementSync;
+  readonly #setPart: StatementSync;
+  readonly #begin: StatementSync;
+  readonly #takeBack: StatementSync;
 
   constructor(db: DatabaseSync) {
     this.#each = db.prepare(NOTE_EACH);
     this.#all = db.prepare(`${NOTE_ALL} returning 1`);
     this.#moveMark = db.prepare(MOVE_MARK);
-    this.#prune = db.prepare(PRUNE);
+    this.#takeBack = db.prepare('delete from book_log where number = ?');
+    this.#setPart = db.prepare('update book_log_state set event = ?, part_of = ?');
+    this.#begin = db.prepare(
+      `insert into book_log (at, book, last, event, title) values (${NOW}, 0, 0, ?, ?) returning number`,
+    );
   }
 
   /** Notes new books as one change each. */
@@ -112,12 +213,18 @@ export class BookLog {
     if (this.#all.get() !== undefined) this.#moveMark.get();
   }
 
-  /**
-   * Removes some of the oldest rows, if they are older than they are kept.
-   * @param kept milliseconds.
-   * @returns whether there may be more.
-   */
-  prune(kept: number): boolean {
-    return Number(this.#prune.run(Date.now() - kept).changes) === PRUNED;
+  /** @returns the number of a new event. */
+  begin(event: LogEvent, name: string | null): number {
+    return Number(this.#begin.get(event, name)?.number);
+  }
+
+  /** Removes an event that has no part. */
+  takeBack(event: number): void {
+    this.#takeBack.get(event);
+  }
+
+  /** Later writes are a part of an event; of none, if undefined: at the end of the transaction at the latest. */
+  setPart(event: LogEvent | undefined, number: number | undefined): void {
+    this.#setPart.get(event ?? null, number ?? null);
   }
 }

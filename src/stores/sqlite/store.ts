@@ -13,13 +13,17 @@ import {
   type BookList,
   type BookStore,
   type BookUpdate,
+  type Changes,
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
   HEAVY,
   type Left,
   type LongSearch,
+  type Once,
+  type States,
   StoreUnavailable,
+  type UndoRequest,
   untilHeavy,
 } from '../../books/store.ts';
 import { metric } from '../../metrics/descriptions.ts';
@@ -27,12 +31,13 @@ import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
-import { countPending } from './book-index.ts';
+import { countPending, INDEXED_TO } from './book-index.ts';
 import { DurableReads } from './durable-reads.ts';
 import { OpenFile } from './file.ts';
 import type { GivenUp, SearchRequest } from './finder.ts';
 import { GroupCommit } from './group-commit.ts';
-import { isOlderThan } from './log.ts';
+import { History } from './history.ts';
+import { mustPrune, prune } from './log.ts';
 import { LONG_LOG } from './log-size.ts';
 import { openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, chunksOf } from './text.ts';
@@ -91,6 +96,7 @@ class SqliteStore implements BookStore {
     remove: GATHERED,
     conditional: GATHERED,
     search: SINGLY,
+    history: SINGLY,
   };
   readonly holdsProcess = true;
   readonly isNew: boolean;
@@ -109,6 +115,9 @@ class SqliteStore implements BookStore {
   #longFinder: Promise<FinderThread> | undefined;
   readonly #times: Times;
   readonly #lists: OpenLists;
+  readonly #history: History;
+  /** What each watch calls after a write of this process. */
+  readonly #watches = new Set<() => void>();
   readonly #pruning: NodeJS.Timeout;
   #isClosing = false;
   /** Nothing waits for a long log before this moment. */
@@ -120,7 +129,7 @@ class SqliteStore implements BookStore {
     threads: ThreadData,
     checkpoints: Worker,
     finder: FinderThread | undefined,
-    { onSyncFailed }: OpenOptions,
+    { onSyncFailed, history }: OpenOptions,
   ) {
     const { path, times, syncing } = threads;
     this.#path = path;
@@ -137,7 +146,9 @@ class SqliteStore implements BookStore {
     this.#finder = finder;
     this.#times = times;
     this.#lists = new OpenLists(OPEN_LISTS, times.lists);
-    this.#pruning = setInterval(() => this.#pruneLog().catch(() => {}), times.history.prune).unref(); // requests report it
+    this.#history = new History(this.#reads.db);
+    const pruneLog = () => this.#pruneLog(history * times.history.day).catch(() => {}); // requests report it
+    this.#pruning = setInterval(pruneLog, times.history.prune).unref();
   }
 
   async countUpTo(most: number): Promise<number> {
@@ -146,11 +157,7 @@ class SqliteStore implements BookStore {
   }
 
   async find(ids: readonly number[]): Promise<readonly (Book | undefined | Left)[]> {
-    try {
-      return this.#reads.read(() => untilHeavy(ids, (id) => bookOf(this.#find.get(id))));
-    } catch (error) {
-      throw new StoreUnavailable(error);
-    }
+    return this.#read(() => untilHeavy(ids, (id) => bookOf(this.#find.get(id))));
   }
 
   insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
@@ -194,6 +201,41 @@ class SqliteStore implements BookStore {
     );
   }
 
+  async changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'> {
+    await this.#noteNew(deadline);
+    const read = () => this.#read(() => this.#history.changes(cursor, most));
+    const changes = read();
+    if (changes !== 'gone') return changes;
+    await this.#commits.durable(deadline); // another process may have shown a write whose sync is in progress here
+    return read();
+  }
+
+  watch(onChange: () => void): () => void {
+    this.#watches.add(onChange);
+    let before: unknown;
+    const look = () => {
+      try {
+        const { version } = this.#reads;
+        if (version !== before) onChange();
+        before = version;
+      } catch {} // the file is locked: the next look finds it
+    };
+    const timer = setInterval(look, this.#times.sqlite.changesPause);
+    return () => {
+      clearInterval(timer);
+      this.#watches.delete(onChange);
+    };
+  }
+
+  async states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
+    await this.#noteNew(deadline);
+    return this.#read(() => this.#history.states(id, before, most));
+  }
+
+  undo(request: UndoRequest, once: Once | undefined, deadline: number) {
+    return this.#write(() => this.#writes.undo(request, once), deadline, true);
+  }
+
   async list(): Promise<BookList> {
     const deadline = performance.now() + this.#times.lists.firstChunk;
     await this.#waitForLog();
@@ -227,21 +269,40 @@ class SqliteStore implements BookStore {
     this.#db.close();
   }
 
-  /** Removes rows of the log that are older than they are kept. Without any it writes nothing, so that a disk can rest. */
-  async #pruneLog(): Promise<void> {
-    const { kept } = this.#times.history;
-    let isMore = this.#reads.read(() => isOlderThan(this.#reads.db, kept));
+  /**
+   * Removes rows of the log that the index has and that are older than they are kept. Without any it writes nothing, so that a
+   * disk can rest.
+   * @param kept milliseconds.
+   */
+  async #pruneLog(kept: number): Promise<void> {
+    const readTo = this.#finder === undefined ? 'number' : INDEXED_TO;
+    let isMore = this.#reads.read(() => mustPrune(this.#reads.db, kept, readTo));
     while (isMore && !this.#isClosing)
-      isMore = await this.#write(() => this.#writes.pruneLog(kept), Number.POSITIVE_INFINITY);
+      isMore = await this.#write(() => prune(this.#db, kept, readTo), Number.POSITIVE_INFINITY);
   }
 
-  #write<Answer>(
+  #read<Answer>(read: () => Answer): Answer {
+    try {
+      return this.#reads.read(read);
+    } catch (error) {
+      throw new StoreUnavailable(error);
+    }
+  }
+
+  async #write<Answer>(
     carryOut: () => Answer | Promise<Answer>,
     deadline: number,
     isAlone?: boolean,
   ): Promise<Answer> {
     const latest = Math.min(performance.now() + this.#times.sqlite.write, deadline);
-    return this.#commits.write(carryOut, latest, isAlone);
+    const answer = await this.#commits.write(carryOut, latest, isAlone);
+    for (const onChange of this.#watches) onChange();
+    return answer;
+  }
+
+  /** Notes the new books of other programs. */
+  async #noteNew(deadline: number): Promise<void> {
+    if (this.#read(() => this.#history.hasNew)) await this.#write(() => this.#writes.noteNew(), deadline);
   }
 
   async #search(finder: FinderThread, request: SearchRequest): Promise<Page | GivenUp> {

@@ -13,27 +13,29 @@ import {
   type GroupOutcome,
   KEPT_KEYS,
   type Left,
+  MOST_UNDONE,
+  type NotUndone,
+  type Once,
+  type Undone,
+  type UndoRequest,
   untilHeavy,
 } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
-import { SQLITE_CONSTRAINT } from './faults.ts';
+import { asNumbers, asUndone, batchesOf, countOf, FEW } from '../states.ts';
+import { Skipped } from './faults.ts';
 import { BookLog } from './log.ts';
 import { type NewId, NewIds } from './new-ids.ts';
+import { Undo } from './undo.ts';
 
-/** A trigger that an operator has added skips a write. */
-class Skipped extends Error {
-  readonly errcode = SQLITE_CONSTRAINT;
-
-  constructor() {
-    super('a trigger has skipped the write');
-  }
-}
+/** Books whose changes are taken back between two looks at the clock. */
+const UNDONE_BOOKS = 20;
 
 export class Writes {
   /** Milliseconds. */
   readonly #turn: number;
   readonly #newIds;
   readonly #log;
+  readonly #undo;
   readonly #inserts;
   readonly #update;
   readonly #remove;
@@ -46,6 +48,7 @@ export class Writes {
     this.#turn = times.sqlite.turn;
     this.#newIds = new NewIds(db);
     this.#log = new BookLog(db);
+    this.#undo = new Undo(db);
     const insert = (id: NewId) =>
       db.prepare(`insert into books (id, title, author, year) values (${id}, ?, ?, ?)`);
     this.#inserts = { null: insert('null'), 'new_id()': insert('new_id()') };
@@ -77,9 +80,43 @@ export class Writes {
     return ids;
   }
 
-  /** Removes some of the log, if it is older than it is kept. @returns whether there may be more. */
-  pruneLog(kept: number): boolean {
-    return this.#log.prune(kept);
+  /** Lets other work run if it takes long. */
+  async undo(
+    request: UndoRequest,
+    once: Once | undefined,
+  ): Promise<(Undone & { readonly isReplay: boolean }) | NotUndone | 'conflict'> {
+    const known = once && this.#findKey.get(once.key);
+    if (known?.fingerprint === once?.fingerprint && known)
+      return { ...asUndone(JSON.parse(String(known.ids))), isReplay: true };
+    if (known) return 'conflict';
+    this.#log.noteAll();
+    const selection = this.#undo.select(request);
+    if (typeof selection === 'string') return selection;
+    const ranges = this.#undo.books(selection);
+    if (countOf(ranges) > MOST_UNDONE) return 'many';
+    const number = this.#log.begin('undo', null);
+    this.#log.setPart('undo', number);
+    const left: number[] = [];
+    let undone = 0;
+    let end = performance.now() + this.#turn;
+    for (const ids of batchesOf(ranges, UNDONE_BOOKS)) {
+      const some = this.#undo.undo(ids, selection, false);
+      undone += some.undone;
+      left.push(...some.left);
+      if (performance.now() < end) continue;
+      await nextTurn();
+      end = performance.now() + this.#turn;
+    }
+    this.#log.setPart(undefined, undefined);
+    if (undone === 0) this.#log.takeBack(number);
+    const answer = { change: undone === 0 ? null : number, undone, left };
+    if (once !== undefined) this.#keep(once, asNumbers(answer));
+    return { ...answer, isReplay: false };
+  }
+
+  /** Notes the new books of other programs. */
+  noteNew(): void {
+    this.#log.noteAll();
   }
 
   /** Lets other work run if it takes long. */
@@ -134,12 +171,17 @@ export class Writes {
       await nextTurn();
       end = performance.now() + this.#turn;
     }
-    this.#log.noteAll();
+    if (books.length > FEW) this.#log.noteAll();
+    else this.#log.noteEach();
     if (once !== undefined) {
-      this.#keepKey.run(once.key, once.fingerprint, JSON.stringify(ids));
-      this.#dropKeys.run();
+      this.#keep(once, ids);
     }
     return { ids, isReplay: false };
+  }
+
+  #keep({ key, fingerprint }: Once, ids: readonly number[]): void {
+    this.#keepKey.run(key, fingerprint, JSON.stringify(ids));
+    this.#dropKeys.run();
   }
 
   #change({ id, changes: { title, author, year } }: BookUpdate): Book | undefined {

@@ -1,0 +1,123 @@
+// Owns: what a client does with the log of changes: reading the changes after a page and the states of a book, and taking changes
+// back (rules H1 to H5).
+
+import { readBookId } from '../books/book.ts';
+import type { UndoRequest } from '../books/store.ts';
+import type { Answer } from '../http/answer.ts';
+import { parseBody, readBody } from '../http/body.ts';
+import { CLIENT_END } from '../http/connection.ts';
+import { asJsonObject } from '../json/parse.ts';
+import { INVALID, idempotencyKeyOf } from './conditions.ts';
+import {
+  BOOK_NOT_FOUND,
+  CURSOR_GONE,
+  changesRetrieved,
+  changesUndone,
+  historyRetrieved,
+  INVALID_BOOK,
+  INVALID_KEY,
+  invalidParameter,
+  KEY_USED,
+  NOT_UNDONE,
+  replayOf,
+} from './envelope.ts';
+import type { AppParts, Exchange } from './exchange.ts';
+import { asCursor, contentOf, PAGE, readLimit, readParameters } from './query.ts';
+
+const SECOND = 1000;
+
+export async function readChanges(
+  { request, path }: Exchange,
+  { catalogue, times }: AppParts,
+): Promise<Answer> {
+  const query = readPlace(path.query, (content) => (Array.isArray(content) ? content : undefined));
+  if ('invalid' in query) return invalidParameter(query.invalid);
+  const { cursor, limit } = query;
+  const wait = Math.min(waitOf(request.headers.prefer), times.api.wait);
+  const left = new AbortController();
+  const leave = () => left.abort();
+  for (const event of ['close', CLIENT_END]) request.socket.once(event, leave);
+  const { page, waited } = await catalogue.changes(cursor, limit, wait, left.signal);
+  for (const event of ['close', CLIENT_END]) request.socket.off(event, leave);
+  if (page === 'gone') return CURSOR_GONE;
+  const headers = ['link', linkTo('/changes', limit, page.cursor)];
+  if (waited !== undefined) headers.push('preference-applied', `wait=${wait / SECOND}`);
+  return { ...changesRetrieved(page.changes, headers), waited: waited ?? 0 };
+}
+
+export async function readHistory({ path }: Exchange, { catalogue }: AppParts): Promise<Answer> {
+  const query = readPlace(path.query, (content) =>
+    Number.isSafeInteger(content) ? Number(content) : undefined,
+  );
+  if ('invalid' in query) return invalidParameter(query.invalid);
+  const { cursor, limit } = query;
+  const id = readBookId(path.sent.slice('/book/'.length, -'/history'.length));
+  if (id === undefined) return BOOK_NOT_FOUND;
+  const { states, next } = await catalogue.states(id, cursor, limit);
+  if (states.length === 0 && cursor === undefined) return BOOK_NOT_FOUND;
+  const link = next === undefined ? [] : ['link', linkTo(`/book/${id}/history`, limit, next)];
+  return historyRetrieved(states, link);
+}
+
+export async function undoChanges(exchange: Exchange, { catalogue, config }: AppParts): Promise<Answer> {
+  const key = idempotencyKeyOf(exchange);
+  if (key === INVALID) return INVALID_KEY;
+  const request = readUndo(asJsonObject(parseBody(await readBody(exchange.request, config.bodyLimit))));
+  if (request === undefined) return INVALID_BOOK;
+  const outcome = await catalogue.undo(request, key);
+  if (outcome === 'conflict') return KEY_USED;
+  if (typeof outcome === 'string') return NOT_UNDONE[outcome];
+  const answer = changesUndone(outcome);
+  return outcome.isReplay ? replayOf(answer) : answer;
+}
+
+/** A date and time of RFC 3339, but for leap seconds. */
+const TIME = /^(\d{4})-(\d\d)-(\d\d)[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
+
+/** @returns milliseconds since 1970; undefined if it is no such text. */
+function timeOf(text: unknown): number | undefined {
+  const [sent, year, month, day] = (typeof text === 'string' && TIME.exec(text)) || [];
+  const days = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate(); // in this month
+  const time = Date.parse(sent ?? '');
+  return Number.isNaN(time) || Number(day) > days ? undefined : time;
+}
+
+/** @returns undefined unless it has one of the three, and that is valid. */
+function readUndo(body: Readonly<Record<string, unknown>> = {}): UndoRequest | undefined {
+  const { change, import: imported, since } = body;
+  const isNumber = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0;
+  if ([change, imported, since].filter((value) => value !== undefined).length !== 1) return undefined;
+  if (isNumber(change)) return { change };
+  if (isNumber(imported)) return { import: imported };
+  const time = timeOf(since);
+  return time === undefined ? undefined : { since: time };
+}
+
+/**
+ * @param read makes a place of the content of a cursor; undefined if it is none.
+ * @returns the name of the first invalid parameter, if there is one.
+ */
+function readPlace<Place>(
+  query: string,
+  read: (content: unknown) => Place | undefined,
+): { readonly cursor: Place | undefined; readonly limit: number } | { readonly invalid: string } {
+  let limit = PAGE;
+  let cursor: Place | undefined;
+  const parameters = readParameters(query, (name, value) => {
+    if (name === 'cursor') cursor = read(contentOf(value));
+    else if (name === 'limit') limit = readLimit(value);
+    else return false;
+    return name === 'cursor' ? cursor !== undefined : limit > 0;
+  });
+  return 'invalid' in parameters ? parameters : { cursor, limit };
+}
+
+function linkTo(path: string, limit: number, cursor: unknown): string {
+  return `<${path}?limit=${limit}&cursor=${asCursor(cursor)}>; rel="next"`;
+}
+
+/** @param prefer the header `Prefer` (RFC 7240). @returns milliseconds; 0 if it asks for no wait. */
+function waitOf(prefer: string | string[] | undefined): number {
+  const [, seconds = 0] = /(?:^|,)\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:,|;|$)/i.exec(String(prefer ?? '')) ?? [];
+  return Number(seconds) * SECOND;
+}

@@ -1,0 +1,334 @@
+// Owns: pages of changes, and the states of a book, from the log in PostgreSQL (rules H1, H2 and H4); and pruning it. Twin of
+// `sqlite/history.ts`.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import pg, { type QueryResultRow } from 'pg';
+import type { Book } from '../../books/book.ts';
+import { type Changes, HEAVY, type Left, type States, StoreUnavailable } from '../../books/store.ts';
+import type { Times } from '../../times.ts';
+import { FIELDS, TEXT_BYTES } from '../columns.ts';
+import { BookStates, type Fields, type RowOfBook } from '../states.ts';
+import type { Connections } from './connections.ts';
+import { behind, type LogPosition, NO_RANGE, type PlaceOfLog, pruneStatement, readLog } from './log.ts';
+
+/** Milliseconds, and microseconds, since 1970. */
+const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1000)::float8`;
+const microseconds = (at: string) => `(extract(epoch from ${at}) * 1000000)::bigint::text`;
+
+/** Names the server, one life of it, and the log on it: a server that was promoted, or whose backup was restored, has another life. */
+const SERVER = `
+  (pg_control_system()).system_identifier || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+    || '/' || 'book_log'::regclass::oid`;
+
+/** Of the place $1; `newest` is its newest row, which is still there later unless the server was restored. */
+const placeWith = (more: string) => `
+  select ${SERVER} as server, newest.xid || '/' || newest.number || '/' || ${microseconds('newest.at')} as newest, ${more}
+  from book_log_state as state cross join lateral (
+    select xid, number, at from book_log where place = $1 order by xid desc, number desc limit 1
+  ) as newest
+  where state.place = $1`;
+const PLACE_NOW = placeWith('state.place, pg_current_snapshot()::text as now');
+
+/**
+ * With whether it has all that follows a page that saw the snapshot $2 and had the newest row $3: no row was removed of a transaction
+ * that was in progress then.
+ */
+const PLACE = placeWith(`
+  pruned < pg_snapshot_xmin($2::pg_snapshot)
+    and exists (
+      select from book_log where place = $1 and xid = split_part($3, '/', 1)::xid8
+        and number = split_part($3, '/', 2)::bigint and ${microseconds('at')} = split_part($3, '/', 3)
+    ) and not exists (
+      select from book_log
+      where place = $1 and book = 0 and event = 'beginning' and not pg_visible_in_snapshot(xid, $2::pg_snapshot)
+    ) as "isKnown"`);
+
+/** Evaluated by the server of the place, which a statement that writes is not. */
+const NOW = 'select pg_current_snapshot()::text as now from book_log_state where place = $1';
+
+/** Whether there are rows that the snapshot $2 does not see. */
+const HAS_MORE = `
+  select pg_current_snapshot()::text as now, exists (select from ${behind(1)}) as "hasMore"
+  from (select $1::bigint as place, $2::pg_snapshot as seen, '0'::xid8 as xid, 0::bigint as number) as state`;
+
+/** Of the newest run of new books that has one, but not as its first. */
+const runOf = (id: string) => `
+  (select * from (
+    select * from book_log where place = $1 and last > book and book < ${id} order by book desc limit 1
+  ) as run where last >= ${id}) as run`;
+
+/** When the log begins, or what is kept of it. */
+const BEGAN = '(select at from book_log where place = $1 order by xid, number limit 1)';
+
+/** When the latest changes of books were noted. */
+const LATEST = `
+  select id, ${milliseconds(`coalesce(
+    (select at from book_log where place = $1 and book = id order by number desc limit 1),
+    (select at from ${runOf('id')}), ${BEGAN}
+  )`)} as at
+  from unnest($2::bigint[]) as wanted (id)`;
+
+const ROW = `select ${FIELDS} from book_log where place = $1 and number = $3 and $2 between book and last`;
+const AT = `${milliseconds('at')} as at`;
+
+/** Rows about a book that are older than one of them, the newest first, that are read together; and none after heavy ones. */
+const ROWS = 100;
+const OLDER_ROWS = `
+  select number, ${AT}, "isAlone", ${FIELDS} from (
+    select *, sum(bytes) over (order by number desc) - bytes as before from (
+      select number, at, last = book as "isAlone", ${FIELDS}, ${TEXT_BYTES} as bytes from book_log
+      where place = $1 and book = $2 and number < $3 order by number desc limit ${ROWS}
+    ) as rows
+  ) as rows where before < ${HEAVY} order by number desc`;
+/** With the present state before them, of the same moment. */
+const ALL_ROWS = `
+  select null::bigint as number, null::float8 as at, true as "isAlone", ${FIELDS} from books where id = $2
+  union all (${OLDER_ROWS}) order by number desc nulls first`;
+const RUN = `select number, ${AT}, false as "isAlone", ${FIELDS} from ${runOf('$2')} where number < $3`;
+
+/** A place in a cursor. */
+interface PlaceInCursor extends LogPosition {
+  readonly place: number;
+  readonly server: string;
+  readonly newest: string;
+}
+
+interface PlaceNow {
+  readonly server: string;
+  readonly newest: string;
+}
+
+/** Of the values in a cursor. */
+const NAMES = ['place', 'server', 'newest', 'seen', 'target', 'xid', 'number', 'next', 'last'] as const;
+const NUMBERS: ReadonlySet<string> = new Set(['place', 'number', 'next', 'last']);
+
+type Find = (ids: readonly number[], deadline: number) => Promise<readonly (Book | undefined | Left)[]>;
+
+export class History {
+  readonly #connections: Connections;
+  readonly #times: Times['postgres'];
+  readonly #places: readonly PlaceOfLog[];
+  readonly #placeOf: (id: number) => number;
+  readonly #find: Find;
+  readonly #watches = new Set<() => void>();
+
+  /**
+   * @param placeOf finds the place of the log that has a book.
+   * @param find of the store.
+   */
+  constructor(
+    connections: Connections,
+    times: Times['postgres'],
+    places: readonly PlaceOfLog[],
+    placeOf: (id: number) => number,
+    find: Find,
+  ) {
+    this.#connections = connections;
+    this.#times = times;
+    this.#places = places;
+    this.#placeOf = placeOf;
+    this.#find = find;
+  }
+
+  /** @param cursor undefined to begin with all books. */
+  async changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'> {
+    const places = cursor === undefined ? await this.#begin(deadline) : readCursor(cursor);
+    if (places === undefined) return 'gone';
+    try {
+      for (let left = places.length; left > 0; left -= 1) {
+        const [first, ...others] = places as [PlaceInCursor, ...PlaceInCursor[]];
+        const read = await this.#read(first, most, deadline);
+        if (read === 'gone') return 'gone';
+        const { changes, after } = read;
+        // A place with changes comes again after the others. All books come first.
+        const isInRange = after.next <= after.last;
+        places.splice(0, places.length, ...(isInRange ? [after, ...others] : [...others, after]));
+        if (changes.length > 0 || left === 1) return { changes, cursor: cursorOf(places) };
+      }
+    } catch (error) {
+      if (isInvalidValue(error)) return 'gone'; // the cursor has texts that are no snapshots
+      throw error;
+    }
+    return 'gone'; // it has no places
+  }
+
+  /** @returns the places, of which the first one has all books. */
+  async #begin(deadline: number): Promise<PlaceInCursor[]> {
+    const found = await Promise.all(
+      this.#places.map(({ place }) => this.#query<PlaceNow & PlaceOfLog>(PLACE_NOW, [place], deadline)),
+    );
+    return found.flat().map(({ place, now, server, newest }, position) => {
+      const range = position === 0 ? { next: 1, last: Number.MAX_SAFE_INTEGER } : NO_RANGE;
+      return { place, server, newest, seen: now, target: now, xid: '0', number: 0, ...range };
+    });
+  }
+
+  /** Reads on in a place, with fewer books if they are heavy. */
+  async #read(
+    { place, server, newest, ...position }: PlaceInCursor,
+    most: number,
+    deadline: number,
+  ): Promise<{ changes: Changes['changes']; after: PlaceInCursor } | 'gone'> {
+    const query = async <Row extends QueryResultRow>(text: string, values: unknown[] = []) =>
+      this.#connections.query<Row>('batches', text, values, deadline);
+    for (let before: LogPosition = position, count = most; ; ) {
+      const { ids, position: after } = await readLog(query, place, before, count, 'id');
+      const isEnd = Object.entries(after).every(
+        ([name, value]) => before[name as keyof LogPosition] === value,
+      );
+      if (ids.length === 0 && !isEnd) {
+        before = after;
+        continue;
+      }
+      const dates = await this.#latest(ids, deadline); // in this order: a change in between comes again
+      const books = ids.length === 0 ? [] : await this.#find(ids, deadline);
+      if (books.includes(null)) {
+        count = Math.max(1, count >> 1);
+        continue;
+      }
+      // Last: the log has not been pruned before it was read, and the page is not newer than its newest row.
+      const [now] = await this.#query<PlaceNow & { isKnown: boolean }>(
+        PLACE,
+        [place, position.seen, newest],
+        deadline,
+      );
+      if (now?.server !== server || !now.isKnown) return 'gone';
+      const changes = ids.map((id, index) => ({
+        id,
+        at: dates.get(id) ?? 0,
+        book: books[index] ?? undefined,
+      }));
+      return { changes, after: { place, server, newest: now.newest, ...after } };
+    }
+  }
+
+  /** When the latest change of each book was noted. */
+  async #latest(ids: readonly number[], deadline: number): Promise<ReadonlyMap<number, number>> {
+    const all = await Promise.all(
+      [...Map.groupBy(ids, this.#placeOf)].map(([place, ids]) =>
+        this.#query<{ id: number; at: number }>(LATEST, [place, ids], deadline),
+      ),
+    );
+    return new Map(all.flat().map(({ id, at }) => [id, at]));
+  }
+
+  /** @param before the number of a change; undefined to begin with the present state. */
+  async states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
+    const place = this.#placeOf(id);
+    const ask = <Row extends QueryResultRow>(text: string, ...more: unknown[]) =>
+      this.#query<Row>(text, [place, id, ...more], deadline);
+    const began = this.#query<{ at: number }>(`select ${milliseconds(BEGAN)} as at`, [place], deadline);
+    let end = before ?? Number.MAX_SAFE_INTEGER;
+    let rows = await ask<RowOfBook>(before === undefined ? ALL_ROWS : OLDER_ROWS, end);
+    const isPresent = rows[0]?.number === null;
+    const [latest] = before === undefined ? rows.slice(0, isPresent ? 1 : 0) : await ask<Fields>(ROW, before);
+    if (before !== undefined && latest === undefined) return { states: [], next: undefined }; // it is no longer kept
+    if (isPresent) rows = rows.slice(1);
+    const states = new BookStates(id, latest, most);
+    for (; rows.length > 0; rows = await ask<RowOfBook>(OLDER_ROWS, end)) {
+      for (const row of rows) if (states.add(row)) return states.full;
+      end = (rows.at(-1) as RowOfBook).number;
+    }
+    for (const row of await ask<RowOfBook>(RUN, end)) if (states.add(row)) return states.full;
+    return states.whole((await began)[0]?.at ?? 0);
+  }
+
+  /** Calls back after each write of this process and, somewhat later, of others. @returns ends that. */
+  watch(onChange: () => void): () => void {
+    this.#watches.add(onChange);
+    const closing = new AbortController();
+    void this.#lookForOthers(onChange, closing.signal);
+    return () => {
+      closing.abort();
+      this.#watches.delete(onChange);
+    };
+  }
+
+  /** A write of this process has been acknowledged. */
+  noteWrite(): void {
+    for (const onChange of this.#watches) onChange();
+  }
+
+  async #lookForOthers(onChange: () => void, signal: AbortSignal): Promise<void> {
+    const seen = new Map<number, string>();
+    while (!signal.aborted) {
+      const deadline = performance.now() + this.#times.query;
+      let hasMore = false;
+      for (const { place, now } of this.#places) {
+        const found = await this.#query<{ now: string; hasMore: boolean }>(
+          HAS_MORE,
+          [place, seen.get(place) ?? now],
+          deadline,
+        ).catch(() => []); // requests report it
+        if (found[0] === undefined) continue;
+        hasMore ||= found[0].hasMore || !seen.has(place);
+        seen.set(place, found[0].now);
+      }
+      if (hasMore) onChange();
+      await pause(this.#times.changesPause, undefined, { ref: false, signal }).catch(() => {});
+    }
+  }
+
+  async #query<Row extends QueryResultRow>(
+    text: string,
+    values: unknown[],
+    deadline: number,
+  ): Promise<readonly Row[]> {
+    return (await this.#connections.query<Row>('batches', text, values, deadline)).rows;
+  }
+}
+
+/** SQLSTATE class 22. */
+function isInvalidValue(error: unknown): boolean {
+  const cause = error instanceof StoreUnavailable ? error.cause : undefined;
+  return cause instanceof pg.DatabaseError && /^22/.test(cause.code ?? '');
+}
+
+function cursorOf(places: readonly PlaceInCursor[]): unknown[] {
+  return places.map((place) => NAMES.map((name) => place[name]));
+}
+
+/** @returns undefined if it is not one of this store. */
+function readCursor(cursor: unknown): PlaceInCursor[] | undefined {
+  if (!Array.isArray(cursor)) return undefined;
+  const places = cursor.map((values) => {
+    if (!Array.isArray(values) || values.length !== NAMES.length) return undefined;
+    const isValid = NAMES.every((name, position) => {
+      const value: unknown = values[position];
+      return NUMBERS.has(name) ? Number.isSafeInteger(value) : typeof value === 'string';
+    });
+    return isValid ? Object.fromEntries(NAMES.map((name, position) => [name, values[position]])) : undefined;
+  });
+  return places.includes(undefined) ? undefined : (places as unknown as PlaceInCursor[]);
+}
+
+/**
+ * Removes rows of the log that are older than they are kept, from time to time.
+ * @param kept milliseconds.
+ * @param isRead a condition for rows that may be removed.
+ * @returns a function that ends it.
+ */
+export function pruneLog(
+  connections: Connections,
+  places: readonly PlaceOfLog[],
+  kept: number,
+  isRead: string,
+  { history, postgres }: Times,
+): () => void {
+  const statement = pruneStatement(isRead);
+  const ask = async <Row extends QueryResultRow>(text: string, ...values: unknown[]) => {
+    const end = performance.now() + postgres.indexStatement;
+    return (await connections.query<Row>('searches', text, values, end)).rows[0];
+  };
+  const prune = async (place: number) => {
+    const now = (await ask<{ now: string }>(NOW, place))?.now;
+    for (let isMore = now !== undefined; isMore; )
+      isMore = (await ask<{ isMore: boolean }>(statement, place, kept, now))?.isMore ?? false;
+  };
+  if (kept === Number.POSITIVE_INFINITY) return () => {};
+  const timer = setInterval(async () => {
+    for (const { place } of places) await prune(place).catch(() => {}); // requests report it
+  }, history.prune);
+  timer.unref();
+  return () => clearInterval(timer);
+}

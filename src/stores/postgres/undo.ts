@@ -1,0 +1,174 @@
+// Owns: taking changes back in PostgreSQL (rule H5). Each function is called within a transaction, by its way to send a statement.
+// Twin of `sqlite/undo.ts`.
+// Does not: work on several servers: those that write do not know the event.
+
+import { FIELD_NAMES } from '../../books/book.ts';
+import {
+  MOST_UNDONE,
+  type NotUndone,
+  type Once,
+  StoreUnavailable,
+  type Undone,
+  type UndoRequest,
+} from '../../books/store.ts';
+import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { asNumbers, asUndone, batchesOf, countOf, disjoint, type IdRange } from '../states.ts';
+import type { Query } from './connections.ts';
+import { NEW_NUMBER, NOTE_EVENT, SET_PART } from './log.ts';
+import { DURABLY } from './statements.ts';
+
+/** The rows that are taken back. */
+export interface Selection {
+  /** A condition in SQL, with a value: the parameter of this name. */
+  readonly condition: (parameter: string) => string;
+  readonly value: number;
+}
+
+/** Of books that were stored together, none can be meant alone. */
+const FIND = 'select book, event from book_log where number = $1 and last = book';
+const REACHES = `
+  select extract(epoch from at) * 1000 <= $1 or (event = 'beginning' and year = 0) as reaches
+  from book_log order by xid, number limit 1`;
+
+/** @returns why there is none. */
+export async function select(query: Query, request: UndoRequest): Promise<Selection | NotUndone> {
+  if ('since' in request) {
+    const { rows } = await query<{ reaches: boolean }>(REACHES, [request.since]);
+    const condition = (since: string) =>
+      `at >= to_timestamp(${since}::float8 / 1000) and event is distinct from 'undo'`;
+    return rows[0]?.reaches ? { condition, value: request.since } : 'beyond';
+  }
+  const value = 'change' in request ? request.change : request.import;
+  const [row] = (await query<{ book: number; event: string | null }>(FIND, [value])).rows;
+  const isEvent = row?.book === 0;
+  const isKnown =
+    'change' in request ? row !== undefined && row.event !== 'beginning' : isEvent && row.event === 'import';
+  const column = isEvent ? 'part_of' : 'number';
+  return isKnown ? { condition: (number) => `${column} = ${number}::bigint`, value } : 'unknown';
+}
+
+/** The books of a selection. */
+export async function booksOf(query: Query, { condition, value }: Selection): Promise<readonly IdRange[]> {
+  const text = `
+    select book, max(last) as last from book_log
+    where book > 0 and ${condition('$1')} group by book order by book`;
+  return disjoint((await query<IdRange>(text, [value])).rows);
+}
+
+const LOCK = `select from books where id = any($1::bigint[]) and ${DURABLY} order by id for update`;
+
+const stateOf = (book: string) => `array[${book}.title, ${book}.author, ${book}.year::text]`;
+
+/**
+ * For the books of $1: what each was before the first of the selected rows. It is free unless others have changed it since: what
+ * they did between two of them, or after the last one, may only come to nothing.
+ */
+const decisions = (condition: string) => `
+  about as (
+    select wanted.id, row.*, coalesce(${condition}, false) as selected, ${stateOf('row')} as before, ${stateOf('books')} as present
+    from unnest($1::bigint[]) as wanted (id) cross join lateral (
+      select number, at, event, part_of, ${FIELDS} from book_log where place = 0 and book = wanted.id
+      union all
+      select number, at, event, part_of, ${FIELDS} from (
+        select * from book_log where place = 0 and last > book and book < wanted.id order by book desc limit 1
+      ) as run where last >= wanted.id
+    ) as row left join books on books.id = wanted.id
+  ), followed as (
+    select *, lead(before, 1, present) over (partition by id order by number) as after from about
+  ), selection as (
+    select *, lead(before, 1, present) over (partition by id order by number) as later from followed where selected
+  ), decided as (
+    select distinct on (id) id, ${FIELDS}, present[1] is not null as is_there,
+      bool_and(after is not distinct from later) over (partition by id) as is_free, before, present
+    from selection order by id, number
+  ), differing as (
+    select * from decided where before is distinct from present
+  )`;
+
+const look = (condition: string) => `
+  with ${decisions(condition)} select id, is_free as "isFree", is_free as "isWritten" from differing order by id`;
+
+const carryOut = (condition: string) => `
+  with ${decisions(condition)}, removed as (
+    delete from books using differing as wanted where books.id = wanted.id and is_free and wanted.title is null
+    returning books.id
+  ), changed as (
+    update books set ${FIELD_NAMES.map((name) => `${name} = wanted.${name}`)}
+    from differing as wanted where books.id = wanted.id and is_free and wanted.title is not null returning books.id
+  ), stored as (
+    insert into books (${ID_AND_FIELDS})
+    select ${ID_AND_FIELDS} from differing where is_free and title is not null and not is_there returning id
+  )
+  select id, is_free as "isFree", written.id is not null as "isWritten"
+  from differing left join (
+    select id from removed union all select id from changed union all select id from stored
+  ) as written using (id) order by id`;
+
+interface Decision {
+  readonly id: number;
+  readonly isFree: boolean;
+  readonly isWritten: boolean;
+}
+
+/**
+ * Makes books what they were before the selected rows.
+ * @param isDryRun whether it only looks.
+ * @throws StoreUnavailable if an operator's trigger has skipped some.
+ */
+export async function undoBooks(
+  query: Query,
+  { condition, value }: Selection,
+  ids: readonly number[],
+  isDryRun: boolean,
+): Promise<Omit<Undone, 'change'>> {
+  if (!isDryRun) await query(LOCK, [ids]);
+  const text = isDryRun ? look(condition('$2')) : carryOut(condition('$2'));
+  const { rows } = await query<Decision>(text, [ids, value]);
+  const undone = rows.filter(({ isWritten }) => isWritten).length;
+  const left = rows.filter(({ isFree }) => !isFree).map(({ id }) => id);
+  if (undone + left.length < rows.length)
+    throw new StoreUnavailable(`a trigger has skipped some of the writes: ${rows.length}`, 'refused');
+  return { undone, left };
+}
+
+/** Books of one statement. */
+export const UNDONE_BOOKS = 1000;
+
+const CLAIM = `
+  insert into book_requests (key, fingerprint, ids) select $1, $2, '{}' where ${DURABLY} on conflict (key) do nothing returning key`;
+const KNOWN = 'select fingerprint, ids from book_requests where key = $1';
+const KEEP = 'update book_requests set ids = $2 where key = $1';
+
+/** Takes changes back, with the key of a request. */
+export async function undo(
+  query: Query,
+  request: UndoRequest,
+  once: Once | undefined,
+): Promise<(Undone & { readonly isReplay: boolean }) | NotUndone | 'conflict'> {
+  if (once !== undefined && (await query(CLAIM, [once.key, once.fingerprint])).rowCount === 0) {
+    const [known] = (await query<{ fingerprint: string; ids: readonly string[] }>(KNOWN, [once.key])).rows;
+    if (known?.fingerprint !== once.fingerprint) return 'conflict';
+    return { ...asUndone(known.ids.map(Number)), isReplay: true };
+  }
+  const selection = await select(query, request);
+  const ranges = typeof selection === 'string' ? [] : await booksOf(query, selection);
+  const reason =
+    typeof selection === 'string' ? selection : countOf(ranges) > MOST_UNDONE ? 'many' : undefined;
+  if (typeof selection === 'string' || reason !== undefined) {
+    if (once !== undefined) await query('delete from book_requests where key = $1', [once.key]);
+    return reason ?? 'unknown';
+  }
+  const [{ number } = { number: 0 }] = (await query<{ number: number }>(NEW_NUMBER)).rows;
+  await query(SET_PART, ['undo', number]);
+  let undone = 0;
+  const left: number[] = [];
+  for (const ids of batchesOf(ranges, UNDONE_BOOKS)) {
+    const some = await undoBooks(query, selection, ids, false);
+    undone += some.undone;
+    left.push(...some.left);
+  }
+  if (undone > 0) await query(NOTE_EVENT, ['undo', number, null]);
+  const answer = { change: undone > 0 ? number : null, undone, left };
+  if (once !== undefined) await query(KEEP, [once.key, asNumbers(answer)]);
+  return { ...answer, isReplay: false };
+}

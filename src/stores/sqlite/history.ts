@@ -1,0 +1,106 @@
+// Owns: pages of changes, and the states of a book, from the log in a SQLite file (rules H1, H2 and H4). Twin of
+// `postgres/history.ts`.
+
+import type { DatabaseSync } from 'node:sqlite';
+import type { Changes, States } from '../../books/store.ts';
+import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { asBook, BookStates, type Fields, type RowOfBook } from '../states.ts';
+import { HAS_NEW, type LogPosition, LogReader } from './log.ts';
+
+/** Of all books. */
+const RANGE = { next: 1, last: Number.MAX_SAFE_INTEGER };
+
+/** Of the newest run that has a book, but not as its first. */
+const runOf = (id: string) => `
+  select * from (select * from book_log where last > book and book < ${id} order by book desc limit 1) where last >= ${id}`;
+
+/** When the log begins, or what is kept of it. */
+const BEGAN = 'select at from book_log order by number limit 1';
+
+/** When the latest change of a book was noted. */
+const LATEST = `coalesce(
+  (select at from book_log where book = id order by number desc limit 1), (select at from (${runOf('id')})), (${BEGAN})
+) as at`;
+
+const NEWEST = 'select number, at from book_log order by number desc limit 1';
+
+/**
+ * Whether the log has all that follows a position. The row that was the newest when its page was read is still there unless the
+ * file was restored.
+ */
+const IS_KNOWN = `
+  select 1 from book_log
+  where number = $newest and at = $at and $number >= (select min(number) from book_log) - 1
+    and not exists (select 1 from book_log where book = 0 and event = 'beginning' and number > $newest)`;
+
+const FIND = `select ${ID_AND_FIELDS} from books where id = ?`;
+const ROW = `select ${FIELDS} from book_log where number = $before and $id between book and last`;
+const OLDER_ROWS = `
+  select number, at, last = book as isAlone, ${FIELDS} from book_log where book = $id and number < $before
+  union all select number, at, 0, ${FIELDS} from (${runOf('$id')}) where number < $before
+  order by number desc`;
+
+export class History {
+  readonly #reader;
+  readonly #hasNew;
+  readonly #newest;
+  readonly #isKnown;
+  readonly #find;
+  readonly #row;
+  readonly #olderRows;
+  readonly #began;
+
+  /** @param db which reads what is durable. Each method is called in a transaction. */
+  constructor(db: DatabaseSync) {
+    this.#reader = new LogReader(db, `${FIELDS}, ${LATEST}`);
+    this.#hasNew = db.prepare(`select ${HAS_NEW} as hasNew`);
+    this.#newest = db.prepare(NEWEST);
+    this.#isKnown = db.prepare(IS_KNOWN);
+    this.#find = db.prepare(FIND);
+    this.#row = db.prepare(ROW);
+    this.#olderRows = db.prepare(OLDER_ROWS);
+    this.#began = db.prepare(BEGAN);
+  }
+
+  /** Whether there are new books that are not noted yet. */
+  get hasNew(): boolean {
+    return this.#hasNew.get()?.hasNew === 1;
+  }
+
+  /** @param cursor undefined to begin with all books. */
+  changes(cursor: unknown, most: number): Changes | 'gone' {
+    const { number: newest, at } = this.#newest.get() as { number: number; at: number };
+    let position = cursor === undefined ? { number: newest, ...RANGE } : this.#positionAt(cursor);
+    if (position === undefined) return 'gone';
+    for (;;) {
+      const { books, position: after } = this.#reader.next(position, most);
+      const isEnd = after.number === position.number && position.next > position.last;
+      position = after;
+      if (books.length === 0 && !isEnd) continue;
+      const changes = books.map(({ id, at, ...fields }) => ({
+        id,
+        at: Number(at),
+        book: asBook(id, fields),
+      }));
+      return { changes, cursor: [position.number, position.next, position.last, newest, at] };
+    }
+  }
+
+  /** @returns undefined unless the log has all that follows. */
+  #positionAt(cursor: unknown): LogPosition | undefined {
+    if (!Array.isArray(cursor) || cursor.length !== 5 || !cursor.every(Number.isSafeInteger))
+      return undefined;
+    const [number, next, last, newest, at] = cursor as [number, number, number, number, number];
+    return this.#isKnown.get({ number, newest, at }) && { number, next, last };
+  }
+
+  /** @param before the number of a change; undefined to begin with the present state. */
+  states(id: number, before: number | undefined, most: number): States {
+    const latest = before === undefined ? this.#find.get(id) : this.#row.get({ id, before });
+    if (before !== undefined && latest === undefined) return { states: [], next: undefined }; // it is no longer kept
+    const states = new BookStates(id, latest as Fields | undefined, most);
+    for (const row of this.#olderRows.iterate({ id, before: before ?? Number.MAX_SAFE_INTEGER }))
+      if (states.add(row as unknown as RowOfBook)) return states.full;
+    return states.whole(Number(this.#began.get()?.at));
+  }
+}

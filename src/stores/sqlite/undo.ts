@@ -1,0 +1,126 @@
+// Owns: taking changes back in a SQLite file, and which imports and undos there were (rule H5). Twin of `postgres/undo.ts`.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { type Book, FIELD_NAMES } from '../../books/book.ts';
+import type { NotUndone, UndoRequest } from '../../books/store.ts';
+import type { UndoneBooks } from '../bulk.ts';
+import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { disjoint, type Fields, type IdRange } from '../states.ts';
+import { Skipped } from './faults.ts';
+import { preparing } from './structure.ts';
+
+/** Rows that are looked through for the first one since a time, at most, while requests wait. */
+const MOST_ROWS = 100_000;
+
+/** The rows that are taken back. */
+interface Selection {
+  /** A condition in SQL, with the number of the first one. */
+  readonly condition: string;
+  readonly from: number;
+}
+
+/** Of a book that is gone. */
+const NONE = { title: null, author: null, year: null } as const;
+
+type Row = Fields & { readonly isSelected: 0 | 1 };
+
+/** Each method is called in a transaction. */
+export class Undo {
+  readonly #prepare;
+
+  constructor(db: DatabaseSync) {
+    this.#prepare = preparing(db);
+  }
+
+  /** @param most rows that are looked through. */
+  select(request: UndoRequest, most = MOST_ROWS): Selection | NotUndone {
+    if ('since' in request) return this.#since(request.since, most);
+    const from = 'change' in request ? request.change : request.import;
+    const row = this.#prepare('select book, last, event from book_log where number = ?').get(from);
+    if (row?.book !== row?.last) return 'unknown'; // of books that were stored together, none can be meant alone
+    const isEvent = row?.book === 0;
+    const isKnown =
+      'change' in request
+        ? row !== undefined && row.event !== 'beginning'
+        : isEvent && row.event === 'import';
+    return isKnown ? { condition: isEvent ? 'part_of = $from' : 'number = $from', from } : 'unknown';
+  }
+
+  /** The rows after the last one that is older. */
+  #since(at: number, most: number): Selection | NotUndone {
+    const condition = "number >= $from and event is not 'undo'";
+    const older = this.#prepare(`
+      select number from (select number, at from book_log order by number desc limit ?) where at < ? limit 1`);
+    const number = older.get(most, at)?.number;
+    if (number !== undefined) return { condition, from: Number(number) + 1 };
+    const rows = this.#prepare('select count(*) as count from (select 1 from book_log limit ?)').get(most);
+    if (rows?.count === most) return 'many';
+    const oldest = this.#prepare('select event, year from book_log order by number limit 1').get();
+    return oldest?.event === 'beginning' && oldest.year === 0 ? { condition, from: 0 } : 'beyond';
+  }
+
+  /** The books of a selection, each in one range or several. */
+  books({ condition, from }: Selection): IdRange[] {
+    const books = this.#prepare(`
+      select book, max(last) as last from book_log where book > 0 and ${condition} group by book order by book`);
+    return disjoint(books.all({ from }) as unknown as IdRange[]);
+  }
+
+  /** Takes the changes of books back. @param isDryRun whether it only looks. */
+  undo(ids: Iterable<number>, selection: Selection, isDryRun: boolean): UndoneBooks {
+    const left: number[] = [];
+    let undone = 0;
+    for (const id of ids) {
+      const outcome = this.#undo(id, selection, isDryRun);
+      if (outcome === 'undone') undone += 1;
+      else if (outcome === 'left') left.push(id);
+    }
+    return { undone, left };
+  }
+
+  /**
+   * Makes a book what it was before the first of the selected rows, unless others have changed it since: what they did between
+   * two of them, or after the last one, may only come to nothing.
+   * @returns `same` if it is as it was.
+   */
+  #undo(id: number, { condition, from }: Selection, isDryRun: boolean): 'undone' | 'left' | 'same' {
+    const now = this.#prepare(`select ${ID_AND_FIELDS} from books where id = ?`).get(id) as Book | undefined;
+    const rows = this.#prepare(`
+      select ${FIELDS}, (${condition}) as isSelected, number from book_log where book = $id and number >= $from
+      union all
+      select ${FIELDS}, (${condition}) as isSelected, number from (
+        select * from book_log where last > book and book < $id order by book desc limit 1
+      ) where last >= $id and number >= $from
+      order by number desc`);
+    const present: Fields = now ?? NONE;
+    let wanted = present;
+    let after = present;
+    let isFree = true;
+    for (const row of rows.iterate({ id, from }) as Iterable<unknown> as Iterable<Row>) {
+      if (row.isSelected) {
+        isFree &&= areEqual(after, wanted);
+        wanted = row;
+      }
+      after = row;
+    }
+    if (areEqual(present, wanted)) return 'same';
+    if (!isFree) return 'left';
+    if (!isDryRun) this.#store(id, now !== undefined, wanted);
+    return 'undone';
+  }
+
+  #store(id: number, isThere: boolean, { title, author, year }: Fields): void {
+    const write = (sql: string, ...values: (string | number | null)[]) => this.#prepare(sql).run(...values);
+    const { changes } =
+      title === null
+        ? write('delete from books where id = ?', id)
+        : isThere
+          ? write('update books set title = ?, author = ?, year = ? where id = ?', title, author, year, id)
+          : write(`insert into books (${ID_AND_FIELDS}) values (?, ?, ?, ?)`, id, title, author, year);
+    if (changes !== 1) throw new Skipped();
+  }
+}
+
+function areEqual(one: Fields, other: Fields): boolean {
+  return FIELD_NAMES.every((name) => one[name] === other[name]);
+}

@@ -1,0 +1,126 @@
+// Owns: what the logs of both stores have in common: how many new books have a row each, and the states of a book from the rows
+// about it (rule H4).
+
+import { type Book, FIELD_NAMES } from '../books/book.ts';
+import { HEAVY, type State, type States, type Undone, weightOf } from '../books/store.ts';
+
+/** So many new books that are stored together have a row each: the books of one batch, since each may be undone alone. */
+export const FEW = 512;
+
+/** Something that changes many books. */
+export type LogEvent = 'import' | 'undo';
+
+/** The fields of a book, or null if there is none. */
+export type Fields = Omit<Book, 'id'> | { readonly title: null; readonly author: null; readonly year: null };
+
+/** A row about a book, which has its fields before the change. */
+export type RowOfBook = Fields & {
+  readonly number: number;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** Whether it is about this book only. */
+  readonly isAlone: boolean | 0 | 1;
+};
+
+/** The states of a book, put together from rows. */
+export class BookStates {
+  readonly #id: number;
+  readonly #most: number;
+  readonly #states: State[] = [];
+  /** The number of the row of the last one. */
+  #next: number | undefined;
+  /** As it was after the next row. */
+  #book: Book | undefined;
+  #weight = 0;
+
+  /**
+   * @param latest the fields after the first row.
+   * @param most states.
+   */
+  constructor(id: number, latest: Fields | undefined, most: number) {
+    this.#id = id;
+    this.#most = most;
+    this.#book = latest && asBook(id, latest);
+  }
+
+  /** @param row an older one than those before. @returns whether there is no room for its state. */
+  add(row: RowOfBook): boolean {
+    const before = asBook(this.#id, row);
+    if (FIELD_NAMES.every((name) => before?.[name] === this.#book?.[name])) return false; // it altered nothing
+    if (this.#isFull) return true;
+    this.#push(row.isAlone ? row.number : null, row.at);
+    this.#next = row.number;
+    this.#book = before;
+    return false;
+  }
+
+  /** @returns the states if there are more rows. */
+  get full(): States {
+    return { states: this.#states, next: this.#next };
+  }
+
+  /**
+   * @param began when the log begins, or what is kept of it.
+   * @returns the states if there are no more rows.
+   */
+  whole(began: number): States {
+    if (this.#book !== undefined && this.#isFull) return this.full;
+    if (this.#book !== undefined) this.#push(null, began);
+    return { states: this.#states, next: undefined };
+  }
+
+  get #isFull(): boolean {
+    return this.#states.length >= this.#most || this.#weight >= HEAVY;
+  }
+
+  #push(change: number | null, at: number): void {
+    this.#states.push({ change, at, book: this.#book });
+    this.#weight += weightOf(this.#book ?? {});
+  }
+}
+
+/** @returns undefined if there is none. */
+export function asBook(id: number, { title, author, year }: Fields): Book | undefined {
+  return title === null ? undefined : { id, title, author, year };
+}
+
+/** Ids from the first to the last one. */
+export interface IdRange {
+  readonly book: number;
+  readonly last: number;
+}
+
+/** @param ranges ascending by their first id. @returns the same ids, each once. */
+export function disjoint(ranges: readonly IdRange[]): IdRange[] {
+  let end = 0;
+  return ranges.flatMap(({ book, last }) => {
+    const first = Math.max(book, end + 1);
+    end = Math.max(end, last);
+    return first > last ? [] : [{ book: first, last }];
+  });
+}
+
+/** How many ids these are. */
+export function countOf(ranges: readonly IdRange[]): number {
+  return ranges.reduce((sum, { book, last }) => sum + last - book + 1, 0);
+}
+
+/** The ids in their order, so many at once. */
+export function* batchesOf(ranges: readonly IdRange[], size: number): Generator<number[], void, void> {
+  let batch: number[] = [];
+  for (const { book, last } of ranges) {
+    for (let id = book; id <= last; id += 1) {
+      batch.push(id);
+      if (batch.length < size) continue;
+      yield batch;
+      batch = [];
+    }
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** What is kept with the key of an undo, and back. */
+export const asNumbers = ({ change, undone, left }: Undone) => [change ?? 0, undone, ...left];
+export function asUndone([change = 0, undone = 0, ...left]: readonly number[]): Undone {
+  return { change: change || null, undone, left };
+}

@@ -1,0 +1,48 @@
+// Owns: mutants of what programs and people do with the log of changes: following it, histories, and undo.
+
+import { Mutants } from './mutant.ts';
+
+const CHANGES = 'test/stores/changes.test.ts';
+const UNDO = 'test/stores/undo.test.ts';
+
+const FOLLOWED = 'a follower gets all books';
+const GONE = 'a cursor is no longer valid in another store';
+const WAITS = 'a request waits for a change';
+const LATER = 'nothing that was changed later';
+
+export const LOG_MUTANTS = new Mutants()
+  .in('src/stores/sqlite/history.ts')
+  .mutant('a cursor of a restored file is valid', CHANGES, 'that was restored')
+  .change('number = $newest and at = $at and', 'number = $newest and')
+  .mutant('a cursor before a beginning is valid', CHANGES, GONE)
+  .change("book = 0 and event = 'beginning'", 'false')
+  .mutant('changes that are no longer kept are skipped', CHANGES, GONE)
+  .change('and $number >= (select min(number) from book_log) - 1', '')
+  .in('src/stores/sqlite/store.ts')
+  .mutant('changes of other processes do not end a wait', CHANGES, WAITS)
+  .change('if (version !== before) onChange();', '')
+  .in('src/stores/sqlite/undo.ts')
+  .mutant('an undo overwrites later changes', UNDO, LATER)
+  .change("if (!isFree) return 'left';", '')
+  .mutant('an undo since a time takes undos back', UNDO, 'since a time')
+  .change(" and event is not 'undo'", '')
+  .in('src/stores/states.ts')
+  .mutant('a change that altered nothing is a state', CHANGES, 'the history of a book', 'PostgreSQL')
+  .change('=== this.#book?.[name])) return false;', '=== this.#book?.[name])) {}')
+  .mutant('heavy states fill a page without an end', CHANGES, 'heavy states')
+  .change(' || this.#weight >= HEAVY', '')
+  .in('src/books/followers.ts')
+  .mutant('the end of a service waits for followers', CHANGES, WAITS)
+  .change('this.#isClosed = true;\n    this.#wakeAll();', '')
+  .in('src/stores/postgres/history.ts')
+  .mutant('a cursor of a restored database is valid', CHANGES, 'whose dump was restored')
+  .change('now?.server !== server || ', '')
+  .mutant('what an open transaction wrote is skipped once it is no longer kept', CHANGES, 'leaves open')
+  .change('pruned < pg_snapshot_xmin($2::pg_snapshot)', 'pg_visible_in_snapshot(pruned, $2::pg_snapshot)')
+  .mutant('all books are read after the first page only', CHANGES, FOLLOWED)
+  .change('last: Number.MAX_SAFE_INTEGER', 'last: 1')
+  .in('src/stores/postgres/undo.ts')
+  .mutant('an undo on PostgreSQL overwrites later changes', UNDO, LATER)
+  .change('bool_and(after is not distinct from later)', 'bool_and(true)')
+  .mutant('an undo on PostgreSQL since a time takes undos back', UNDO, 'since a time')
+  .change("and event is distinct from 'undo'", '').all;

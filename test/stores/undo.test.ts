@@ -1,0 +1,168 @@
+// Taking changes back: on every store. Titles name the rules of docs/contract.md.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Book } from '../../conformance/service.ts';
+import { bare, type Client } from '../support/client.ts';
+import { STORES, startTestService } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
+
+interface State {
+  readonly change: number;
+  readonly at: string;
+  readonly book: Book | null;
+}
+
+async function statesOf(client: Client, id: number): Promise<State[]> {
+  return (await client.request('GET', `/book/${id}/history`)).data as State[];
+}
+
+/** The number of the newest change of a book. */
+async function newestOf(client: Client, id: number): Promise<number> {
+  return (await statesOf(client, id))[0]?.change as number;
+}
+
+interface Undone {
+  readonly change: number | null;
+  readonly undone: number;
+  readonly left: readonly { readonly id: number; readonly reason: string }[];
+}
+
+async function undo(client: Client, body: object): Promise<Undone> {
+  const { status, message, data } = await client.request('POST', '/undo', { body });
+  assert.deepEqual([status, message], [200, 'Changes undone successfully']);
+  return data as Undone;
+}
+
+const AN_HOUR = { SQLite: '3600000', PostgreSQL: "interval '1 hour'" };
+
+for (const store of STORES) {
+  describe(`undo on ${store.name}`, () => {
+    test('rule H5: a change, a removal and a creation are taken back, and so is that', async (context) => {
+      const { client, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      for (const title of ['A', 'B', 'C']) await client.create({ title });
+      const before = await client.list();
+      await client.request('PUT', '/book/1', { body: { title: 'X', year: 5 } });
+      await client.request('DELETE', '/book/2');
+      const { id } = await client.create({ title: 'D' });
+      const after = await client.list();
+      const numbers: (number | null)[] = [];
+      for (const book of [1, 2, id]) {
+        const { change, ...rest } = await undo(client, { change: await newestOf(client, book) });
+        assert.deepEqual(rest, { undone: 1, left: [] });
+        numbers.push(change);
+      }
+      assert.deepEqual(await client.list(), before);
+      for (const change of numbers) assert.equal((await undo(client, { change })).undone, 1);
+      assert.deepEqual(await client.list(), after);
+      assert.ok((await client.create({})).id > id);
+    });
+
+    test('rule H5: nothing that was changed later is overwritten, and books that are as they were are not named', async (context) => {
+      const { client, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      await client.create({ title: 'A' });
+      await client.request('PUT', '/book/1', { body: { title: 'B' } });
+      const change = await newestOf(client, 1);
+      await client.request('PUT', '/book/1', { body: { year: 7 } });
+      assert.deepEqual(await undo(client, { change }), {
+        change: null,
+        undone: 0,
+        left: [{ id: 1, reason: 'changed later' }],
+      });
+      await client.request('PUT', '/book/1', { body: { title: 'A', year: 0 } }); // by hand
+      assert.deepEqual(await undo(client, { change }), { change: null, undone: 0, left: [] });
+    });
+
+    test('rule H5: all changes since a time are taken back, of any program, without undos and without those before', async (context) => {
+      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      for (let book = 1; book <= 6; book += 1) await client.create({ title: `${book}` });
+      await client.request('PUT', '/book/1', { body: { year: 1 } });
+      await client.request('PUT', '/book/5', { body: { year: 1 } });
+      const undoneBefore = await newestOf(client, 5);
+      const before = await client.list();
+      const newest = (await statesOf(client, 5))[0]?.at ?? '';
+      await executeOn(dbUrl, `update book_log set at = at - ${AN_HOUR[store.name]}`);
+      const at = new Date(Date.parse(newest) - 1_800_000).toISOString();
+      await client.request('PUT', '/book/1', { body: { title: 'x' } });
+      await client.request('PUT', '/book/1', { body: { title: 'y' } });
+      await executeOn(dbUrl, 'delete from books where id between 2 and 4');
+      await client.create({ title: 'New' });
+      await undo(client, { change: undoneBefore });
+      const { change, ...rest } = await undo(client, { since: at });
+      assert.deepEqual(rest, { undone: 5, left: [] });
+      const books = before.map((book) => (book.id === 5 ? { ...book, year: 0 } : book));
+      assert.deepEqual(await client.list(), books);
+      assert.deepEqual(await undo(client, { since: at }), { change: null, undone: 0, left: [] });
+      assert.equal((await undo(client, { change })).undone, 5);
+      assert.deepEqual(
+        (await client.list()).map(({ title }) => title),
+        ['y', '5', '6', 'New'],
+      );
+      await client.request('PUT', '/book/7', { body: { title: 'z' } });
+      await client.request('PUT', '/book/1', { body: { title: 'z' } });
+      await client.request('PUT', '/book/1', { body: { title: 'y' } }); // comes to nothing
+      assert.equal((await undo(client, { change })).undone, 0);
+      assert.equal((await undo(client, { since: at })).undone, 5);
+      assert.deepEqual(await client.list(), books);
+    });
+
+    test('rule H5: a request with a key undoes nothing twice, and others are refused by name', async (context) => {
+      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      await client.create({ title: 'A' });
+      await client.request('DELETE', '/book/1');
+      const body = { change: await newestOf(client, 1) };
+      const headers = { 'idempotency-key': 'once' };
+      const answers = await Promise.all(
+        [1, 2, 3].map(() => client.request('POST', '/undo', { body, headers })),
+      );
+      assert.deepEqual(
+        answers.map(bare),
+        [1, 2, 3].map(() => bare(answers[0] as never)),
+      );
+      assert.equal(answers.filter((one) => one.headers.get('idempotent-replayed') === 'true').length, 2);
+      assert.equal((await statesOf(client, 1)).length, 3);
+      const refused = [
+        [{ change: 1 }, headers, 422, 'Idempotency key already used'],
+        [body, { 'idempotency-key': 'ü' }, 400, 'Invalid idempotency key'],
+        ...[
+          {},
+          [],
+          { change: 0 },
+          { change: '1' },
+          { change: 1, import: 1 },
+          { since: '2026' },
+          { since: 5 },
+        ].map((one) => [one, {}, 400, 'Invalid input']),
+        [{ change: 9999 }, {}, 404, 'Change not found'],
+        [{ import: body.change }, {}, 404, 'Change not found'],
+      ] as [object, Record<string, string>, number, string][];
+      for (const [sent, more, status, message] of refused) {
+        const answer = await client.request('POST', '/undo', { body: sent, headers: more });
+        assert.deepEqual(
+          [answer.status, answer.message, answer.data],
+          [status, message, null],
+          JSON.stringify(sent),
+        );
+      }
+      const many =
+        store.name === 'SQLite'
+          ? 'with recursive n (n) as (values (1) union all select n + 1 from n where n < 10001) select n from n'
+          : 'select n from generate_series(1, 10001) as n';
+      await executeOn(dbUrl, `insert into books (year) ${many}`);
+      const far = await client.request('POST', '/undo', { body: { since: '2020-02-29T00:00:00+01:00' } });
+      assert.deepEqual([far.status, far.message], [422, 'Too many changes']);
+      const [run] = await executeOn(dbUrl, 'select number from book_log where last > book');
+      const together = await client.request('POST', '/undo', { body: { change: Number(run?.number) } });
+      assert.deepEqual([together.status, together.message], [404, 'Change not found']);
+      await executeOn(dbUrl, 'delete from books where id > 9000');
+      assert.equal((await client.list()).length, 9000);
+      await executeOn(dbUrl, 'delete from book_log where number < (select max(number) from book_log)');
+      const early = await client.request('POST', '/undo', { body: { since: '1999-12-31T23:59:59Z' } });
+      assert.deepEqual([early.status, early.message], [422, 'Changes no longer known']);
+    });
+  });
+}
