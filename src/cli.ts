@@ -20,6 +20,8 @@ export const COMMANDS = new Map<string, () => Promise<Command>>([
   ['import', () => import('./commands/import.ts')],
   ['export', () => import('./commands/export.ts')],
   ['copy', () => import('./commands/copy.ts')],
+  ['undo', () => import('./commands/undo.ts')],
+  ['forget', () => import('./commands/forget.ts')],
   ['backup', () => import('./commands/backup.ts')],
   ['restore', () => import('./commands/restore.ts')],
   ['verify', () => import('./commands/verify.ts')],
@@ -39,6 +41,8 @@ A catalogue of books: JSON over HTTP.
   import      stores the books of a file: CSV, JSON or JSON Lines
   export      writes all books to a file: CSV, JSON or JSON Lines
   copy        copies all books from one store to another
+  undo        takes changes back: since a time, of a book, or an import
+  forget      removes a book and its history permanently
   backup      writes a verified copy of the SQLite store to a file, even while the service runs
   restore     replaces the SQLite store with a backup
   verify      checks a running service, this one or another, against the contract

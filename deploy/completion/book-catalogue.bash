@@ -1,5 +1,5 @@
 _book_catalogue() {
-  local words='serve demo config ready token import export copy backup restore verify man --help --version'
+  local words='serve demo config ready token import export copy undo forget backup restore verify man --help --version'
   if ((COMP_CWORD > 1)); then
     case ${COMP_WORDS[1]} in
       serve) words='--help' ;;
@@ -10,6 +10,8 @@ _book_catalogue() {
       import) words='--dry-run --on-duplicate --ids --title --author --year --format --encoding --delimiter --rejects --help' ;;
       export) words='--format --overwrite --help' ;;
       copy) words='--overwrite --help' ;;
+      undo) words='--since --book --import --change --list --yes --help' ;;
+      forget) words='--yes --help' ;;
       backup) words='--overwrite --help' ;;
       restore) words='--overwrite --help' ;;
       verify) words='--username --password --secret --store-may-be-written --level --format --help' ;;

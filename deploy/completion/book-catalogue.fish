@@ -28,6 +28,17 @@ complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l help
 complete -c book-catalogue -n __fish_use_subcommand -f -a copy
 complete -c book-catalogue -n '__fish_seen_subcommand_from copy' -l overwrite
 complete -c book-catalogue -n '__fish_seen_subcommand_from copy' -l help
+complete -c book-catalogue -n __fish_use_subcommand -f -a undo
+complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l since
+complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l book
+complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l import
+complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l change
+complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l list
+complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l yes
+complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l help
+complete -c book-catalogue -n __fish_use_subcommand -f -a forget
+complete -c book-catalogue -n '__fish_seen_subcommand_from forget' -l yes
+complete -c book-catalogue -n '__fish_seen_subcommand_from forget' -l help
 complete -c book-catalogue -n __fish_use_subcommand -f -a backup
 complete -c book-catalogue -n '__fish_seen_subcommand_from backup' -l overwrite
 complete -c book-catalogue -n '__fish_seen_subcommand_from backup' -l help

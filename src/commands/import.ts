@@ -2,6 +2,7 @@
 
 import { closeSync, createReadStream, fstatSync, open } from 'node:fs';
 import { Socket } from 'node:net';
+import { basename } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { readSetting } from '../config.ts';
@@ -90,6 +91,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     };
     try {
       const mode = modeOf(reading, options, { store, scratch });
+      if (!options.isDryRun) await store.beginEvent('import', basename(name));
       return await report.end(await new Import(reading, mode, store, report, signal, assertNewest).run());
     } finally {
       await store.close().catch(() => {}); // after a failure, closing may fail as well

@@ -15,7 +15,9 @@ import { ENVIRONMENT, endOf, SECRET, SQLITE, spawnService, temporaryFolder } fro
 import { waitUntil } from '../support/wait.ts';
 
 const MARK = 'never-to-be-shown';
-const NAMES = 'serve demo config ready token import export copy backup restore verify man'.split(' ');
+const NAMES = 'serve demo config ready token import export copy undo forget backup restore verify man'.split(
+  ' ',
+);
 
 /** What is refused with exit code 2: arguments without blanks, and the sentence; "…" is the help of the command. */
 const REFUSED = `
@@ -28,6 +30,9 @@ const REFUSED = `
   improt a.csv | There is no command "improt". See --help.
   toString | There is no command "toString". See --help.
   completion bash | There is no command "completion". See --help.
+  undo --since 10:40 --list | Name one of --since, --book, --import, --change and --list. …
+  undo --book 07 | --book must be a number. …
+  undo --since yesterday | --since must be a time such as 10:40, "2026-11-27 10:40" or 2026-11-27T10:40:00Z. …
   --version x | book-catalogue takes no arguments, but got 1. See book-catalogue --help.
   --port=${MARK} | Unknown option '--port'. See book-catalogue --help.
   import --rejcts=${MARK} a.csv | Unknown option '--rejcts'. …
@@ -122,7 +127,7 @@ describe('commands', { concurrency: 3 }, () => {
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
     const shown = `PORT=0 HOST=127.0.0.1 DB_URL=postgres://db.example.org:5433,b/library DB_READ_URL=postgres://c,d:5433/library
       SECRET_TOKEN=(set) SECRET_TOKEN_PREVIOUS=(not set) AUTH_USERNAME=librarian AUTH_PASSWORD=(set) WORKERS=1 FIND=on
-      REQUIRE_IF_MATCH=off ADMIN_PORT=0 ADMIN_HOST=127.0.0.1 PAGE_PORT=0
+      HISTORY=90 REQUIRE_IF_MATCH=off ADMIN_PORT=0 ADMIN_HOST=127.0.0.1 PAGE_PORT=0
       CORS_ORIGINS=https://books.example.org,http://localhost:5173 TRUST_PROXY=(none) LOG_LEVEL=silent BODY_LIMIT=1048576
       BULK_LIMIT=16777216 HEADER_LIMIT=16384`;
     assert.deepEqual(stdout.trimEnd().split('\n'), shown.split(/\s+(?=[A-Z])/));

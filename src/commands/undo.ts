@@ -1,0 +1,179 @@
+// Owns: `undo`: takes changes back that any program has made, and lists imports and undos (rule H5).
+// Does not: change anything without `--yes`.
+
+import type { NotUndone, UndoRequest } from '../books/store.ts';
+import { readSetting } from '../config.ts';
+import { reasonOf } from '../error-words.ts';
+import { OperatorError } from '../operator-error.ts';
+import type { BulkStore, EventOfLog } from '../stores/bulk.ts';
+import { describeStore, readDbUrl } from '../stores/open.ts';
+import { counted } from '../terminal/counted.ts';
+import { printable } from '../terminal/printable.ts';
+import { Progress } from '../terminal/progress.ts';
+import { TIMES } from '../times.ts';
+import { type Arguments, type CommandContext, UsageError } from './command.ts';
+
+export const HELP = `Usage: book-catalogue undo --since TIME | --book ID | --import NUMBER | --change NUMBER [--yes]
+       book-catalogue undo --list
+
+Takes back changes that any program has made in the store that DB_URL names; removed books return under their ids. The
+service may keep running. Books that were changed later are left, and named. Without --yes, it only says what it would do.
+
+  --since TIME     all changes since a time, such as 10:40, "2026-11-27 10:40" or 2026-11-27T10:40:00Z, but no undo
+  --book ID        the newest change of a book
+  --import NUMBER  an import
+  --change NUMBER  a change of GET /book/<id>/history, or an undo
+  --list           lists the newest imports and undos, with their numbers
+  --yes            does it
+`;
+
+export const OPTIONS = {
+  since: { type: 'string' },
+  book: { type: 'string' },
+  import: { type: 'string' },
+  change: { type: 'string' },
+  list: { type: 'boolean' },
+  yes: { type: 'boolean' },
+} as const;
+
+const SEE = 'See book-catalogue undo --help.';
+
+/** Lines of a list, and ids in a sentence. */
+const LISTED = 50;
+const NAMED = 20;
+
+export async function run(context: CommandContext, { options }: Arguments): Promise<number> {
+  const { env, stdout } = context;
+  const wanted = ['since', 'book', 'import', 'change', 'list'].filter((name) => options[name] !== undefined);
+  if (wanted.length !== 1)
+    throw new UsageError(`Name one of --since, --book, --import, --change and --list. ${SEE}`);
+  const wish = options.list ? undefined : wishOf(options);
+  const url = readSetting('dbUrl', env);
+  const store = await openExisting(url);
+  try {
+    if (wish !== undefined)
+      return await undo(context, store, await requestOf(store, wish), options.yes === true);
+    stdout.write(listOf(await store.events(LISTED)));
+    return 0;
+  } catch (error) {
+    if (error instanceof OperatorError || error instanceof UsageError) throw error;
+    const reason = context.signal.aborted ? 'stopped' : reasonOf(error);
+    throw new OperatorError(
+      `${describeStore(url)}: the undo ended early: ${reason}. Start it again for the rest.`,
+    );
+  } finally {
+    await store.close().catch(() => {}); // after a failure, closing may fail as well
+  }
+}
+
+/** @throws OperatorError if there is no store. */
+export async function openExisting(url: string): Promise<BulkStore> {
+  const at = await readDbUrl(url);
+  const found = await at.openBulk('read', TIMES);
+  if (found === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
+  await found.close();
+  return await at.openBulk('write', TIMES);
+}
+
+async function undo(
+  { env, stdout, stderr, signal }: CommandContext,
+  store: BulkStore,
+  request: UndoRequest,
+  isMeant: boolean,
+): Promise<number> {
+  const found = await store.undo(request, !isMeant);
+  if (typeof found === 'string') throw new OperatorError(REASONS[found]);
+  const number = isMeant && found.books > 0 ? await store.beginEvent('undo', null) : undefined;
+  const progress = new Progress({ stderr, env });
+  const left: number[] = [];
+  let undone = 0;
+  try {
+    for await (const part of found.parts) {
+      undone += part.undone;
+      left.push(...part.left);
+      signal.throwIfAborted();
+      progress.at('books taken back', undone + left.length, found.books, undone);
+    }
+    if (isMeant) await store.assertNewest();
+  } finally {
+    progress.end();
+  }
+  const books = counted(undone, 'book');
+  if (isMeant) {
+    stdout.write(`${books} taken back.\n`);
+    if (undone > 0) stdout.write(`To take this back: book-catalogue undo --change ${number} --yes\n`);
+  } else if (undone > 0)
+    stdout.write(`${books} would be taken back. Nothing was changed: add --yes to do it.\n`);
+  else stdout.write('Nothing would be taken back.\n');
+  if (left.length > 0) {
+    const ids = left.slice(0, NAMED).join(', ');
+    const more = left.length > NAMED ? `, and ${left.length - NAMED} more` : '';
+    stdout.write(`${counted(left.length, 'book')} left, changed later: ${ids}${more}\n`);
+  }
+  return 0;
+}
+
+const REASONS: Readonly<Record<NotUndone, string>> = {
+  unknown:
+    'There is no such change, or it is no longer kept: see book-catalogue undo --list and GET /book/<id>/history.',
+  beyond: 'The changes since then are not all kept: name a later time.',
+  many: 'There are too many changes.',
+  distributed: 'Citus distributes its table "books", and nothing can be taken back there.',
+};
+
+/** @throws UsageError */
+function wishOf({
+  since,
+  book,
+  import: imported,
+  change,
+}: Arguments['options']): UndoRequest | { book: number } {
+  if (typeof since === 'string') return { since: timeOf(since) };
+  if (typeof book === 'string') return { book: numberOf('book', book) };
+  if (typeof imported === 'string') return { import: numberOf('import', imported) };
+  return { change: numberOf('change', String(change)) };
+}
+
+/** @throws OperatorError */
+async function requestOf(store: BulkStore, wish: UndoRequest | { book: number }): Promise<UndoRequest> {
+  if (!('book' in wish)) return wish;
+  const change = await store.newestChangeOf(wish.book);
+  if (change === undefined) throw new OperatorError(`No change of book ${wish.book} alone is known.`);
+  return { change };
+}
+
+/** @throws UsageError */
+function numberOf(option: string, text: string): number {
+  const number = Number(text);
+  if (/^[1-9]\d*$/.test(text) && Number.isSafeInteger(number)) return number;
+  throw new UsageError(`--${option} must be a number. ${SEE}`);
+}
+
+/**
+ * Without an offset, it is a time of this machine; without a date, of today.
+ * @returns milliseconds since 1970.
+ * @throws UsageError
+ */
+function timeOf(text: string): number {
+  const [, date, time, offset = ''] =
+    /^(\d{4}-\d\d-\d\d)?[T ]?(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(Z|[+-]\d\d:\d\d)?$/i.exec(text) ?? [];
+  const today = new Date();
+  const [year, month, day] = [today.getFullYear(), today.getMonth() + 1, today.getDate()];
+  const two = (number: number) => String(number).padStart(2, '0');
+  const found = Date.parse(`${date ?? `${year}-${two(month)}-${two(day)}`}T${time ?? '00:00'}${offset}`);
+  if ((date === undefined && time === undefined) || Number.isNaN(found))
+    throw new UsageError(
+      `--since must be a time such as 10:40, "2026-11-27 10:40" or 2026-11-27T10:40:00Z. ${SEE}`,
+    );
+  return found;
+}
+
+/** A line for each, with its number, time, kind, books and name. */
+function listOf(events: readonly EventOfLog[]): string {
+  if (events.length === 0) return 'No import and no undo is known.\n';
+  const lines = events.map(({ number, at, event, books, name }) => {
+    const time = new Date(at).toISOString().slice(0, 19).replace('T', ' ');
+    return `${String(number).padStart(8)}  ${time} UTC  ${event.padEnd(6)}  ${counted(books, 'book').padStart(12)}  ${printable(name ?? '')}`;
+  });
+  return `${lines.map((line) => line.trimEnd()).join('\n')}\n`;
+}

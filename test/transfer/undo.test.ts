@@ -1,0 +1,111 @@
+// The commands `undo` and `forget`, on every store. Titles name the rules of docs/contract.md.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Book } from '../../conformance/service.ts';
+import { booksOf } from '../support/books.ts';
+import { refusedWith } from '../support/command.ts';
+import { command, folderWith, storeWith } from '../support/importing.ts';
+import { STORES, startTestService } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
+
+const BOOKS: readonly Book[] = Array.from({ length: 2000 }, (_, at) => {
+  return { id: at + 1, title: `Book ${at}`, author: '', year: at };
+});
+const printed = (stdout: string) => ({ code: 0, stderr: '', stdout });
+
+for (const store of STORES) {
+  describe(`undo on ${store.name}`, () => {
+    test('rule H5: half of a catalogue that was removed by mistake comes back by one command', async () => {
+      const url = await storeWith(BOOKS, store.freshUrl);
+      const before = await booksOf(url);
+      await executeOn(
+        url,
+        `update book_log set at = at - ${store.name === 'SQLite' ? 86400000 : "interval '1 day'"}`,
+      );
+      await executeOn(url, 'delete from books where id % 2 = 0');
+      await executeOn(url, "update books set title = 'lost' where id = 1");
+      const would = '1001 books would be taken back. Nothing was changed: add --yes to do it.\n';
+      assert.deepEqual(await command('undo --since 00:00', url), printed(would));
+      assert.equal((await booksOf(url)).length, 1000);
+      const { stdout, ...rest } = await command('undo --since 00:00 --yes', url);
+      assert.deepEqual(rest, { code: 0, stderr: '' });
+      const [, number] =
+        /^1001 books taken back\.\nTo take this back: book-catalogue undo --change (\d+) --yes\n$/.exec(
+          stdout,
+        ) ?? [];
+      assert.deepEqual(await booksOf(url), before);
+      await executeOn(url, "update books set title = 'later' where id = 4");
+      const again = await command(`undo --change ${number} --yes`, url);
+      assert.match(again.stdout, /^1000 books taken back\.\n.*\n1 book left, changed later: 4\n$/);
+      assert.equal((await booksOf(url)).length, 1001);
+    });
+
+    test('rule H5: an import is listed with its number, and taken back as a whole', async () => {
+      const url = await storeWith(BOOKS.slice(0, 3), store.freshUrl);
+      assert.deepEqual(await command('undo --list', url), printed('No import and no undo is known.\n'));
+      const folder = folderWith({ 'more.csv': `title,year\n${'a,1\n'.repeat(700)}b,2\n` });
+      await command('import more.csv --on-duplicate add', url, folder);
+      await executeOn(url, "update books set title = 'c' where title = 'b'");
+      const { stdout } = await command('undo --list', url);
+      const [, number] =
+        /^ +(\d+) {2}[-0-9]{10} [:0-9]{8} UTC {2}import +701 books {2}more\.csv\n$/.exec(stdout) ?? [];
+      const done = await command(`undo --import ${number} --yes`, url);
+      assert.match(done.stdout, /^700 books taken back\.\n.*\n1 book left, changed later: 704\n$/);
+      assert.deepEqual(
+        (await booksOf(url)).map(({ id }) => id),
+        [1, 2, 3, 704],
+      );
+      const listed = await command('undo --list', url);
+      assert.match(listed.stdout, /^ +\d+ .* undo +700 books\n.* import +701 books {2}more\.csv\n$/);
+    });
+
+    test('undo takes the newest change of a book back, and that again; forget removes a book with its history', async (context) => {
+      const url = await storeWith(BOOKS.slice(0, 3), store.freshUrl);
+      const { client, stop } = await startTestService(url);
+      context.after(stop);
+      for (const body of [{ title: 'x' }, { title: 'y' }, { title: 'y' }])
+        await client.request('PUT', '/book/2', { body });
+      for (const title of ['x', 'y', 'x']) {
+        assert.match((await command('undo --book 2 --yes', url)).stdout, /^1 book taken back\./);
+        assert.equal((await client.request('GET', '/book/2')).data.title, title);
+      }
+      const would =
+        'Book 2, "x", would be forgotten, with its history. Nothing was changed: add --yes to do it.\n';
+      assert.deepEqual(await command('forget 2', url), printed(would));
+      const done = 'Book 2, "x", is forgotten, with its history.\n';
+      assert.deepEqual(await command('forget 2 --yes', url), printed(done));
+      assert.equal((await client.request('GET', '/book/2/history')).message, 'Book not found');
+      const texts = await executeOn(url, 'select title from book_log where book = 2');
+      assert.deepEqual(
+        texts.map(({ title }) => title),
+        [null],
+      );
+      assert.equal((await client.request('GET', '/books?q=x')).data.length, 0);
+      await client.request('DELETE', '/book/3');
+      await command('forget 3 --yes', url);
+      assert.equal((await client.request('GET', '/book/3/history')).message, 'Book not found');
+    });
+
+    test('undo and forget refuse what is not known', async () => {
+      const missing = await store.freshUrl();
+      for (const words of ['undo --list', 'forget 1'])
+        assert.match((await command(words, missing)).stderr, /^DB_URL: there is no catalogue at [^\n]+\.\n$/);
+      const url = await storeWith(BOOKS.slice(0, 1), store.freshUrl);
+      const unknown =
+        'There is no such change, or it is no longer kept: see book-catalogue undo --list and GET /book/<id>/history.';
+      assert.deepEqual(await command('undo --change 999 --yes', url), refusedWith(unknown));
+      assert.deepEqual(
+        await command('undo --book 9', url),
+        refusedWith('No change of book 9 alone is known.'),
+      );
+      assert.deepEqual(
+        await command('forget 9', url),
+        refusedWith('There is no book 9, and no history of one.'),
+      );
+      await executeOn(url, "update book_log set year = 1 where event = 'beginning'");
+      const beyond = 'The changes since then are not all kept: name a later time.';
+      assert.deepEqual(await command('undo --since 1999-12-31 --yes', url), refusedWith(beyond));
+    });
+  });
+}
