@@ -5,6 +5,7 @@ import { Mutants } from './mutant.ts';
 
 const ORDERS = 'test/orders/orders.test.ts';
 const CONCURRENCY = 'test/contract/concurrency.test.ts';
+const FOLLOWERS = 'followers of changes on PostgreSQL';
 const LIST = 'test/contract/list.test.ts';
 
 export const ORDERS_MUTANTS = new Mutants()
@@ -60,6 +61,18 @@ export const ORDERS_MUTANTS = new Mutants()
   .in('src/stores/postgres/book-index.ts')
   .mutant('two processes index at the same time', ORDERS, 'searches on PostgreSQL', 'SQLite')
   .change(' for update`;', '`;')
+  .in('src/books/followers.ts')
+  .mutant('the end of one wait ends the watch of all', ORDERS, FOLLOWERS, 'SQLite')
+  .change('if (this.#waiting.size === 0) this.#endWatch();', 'this.#endWatch();')
+  .in('src/stores/postgres/history.ts')
+  .mutant('a cursor has the newest row of the page before', ORDERS, FOLLOWERS, 'SQLite')
+  .change('newest: now.newest', 'newest')
+  .in('src/stores/postgres/log.ts')
+  .mutant('a page midway through the log moves its end', ORDERS, FOLLOWERS, 'SQLite')
+  .change("xid === '0' ? (reached?.now ?? target) : target", 'reached?.now ?? target')
+  .in('src/stores/postgres/undo.ts')
+  .mutant('an undo does not wait for a change in progress', ORDERS, 'undos on PostgreSQL', 'SQLite')
+  .change(' order by id for update`', ' order by id`')
   .in('src/stores/postgres/hosts.ts')
   .mutant('of two primaries the older one is used', ORDERS, 'the choice of a primary', 'SQLite')
   .change('one.timeline > other.timeline', 'one.timeline < other.timeline')

@@ -48,6 +48,18 @@ export class Order {
     if (!holds) this.#faults.push(fault);
   }
 
+  /** Lets things happen in the order chosen until some work is done, which must not wait for ever. */
+  async until<Result>(work: Promise<Result>): Promise<Result> {
+    let isDone = false;
+    const note = () => {
+      isDone = true;
+    };
+    work.then(note, note);
+    await this.untilQuiet(() => isDone);
+    assert.ok(isDone, 'it waits for ever');
+    return await work;
+  }
+
   /** Lets all of these happen, and whatever comes before the last of them. */
   async happen(events: readonly (readonly [name: string, act: () => unknown])[]): Promise<void> {
     let left = events.length;

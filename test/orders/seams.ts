@@ -4,11 +4,13 @@
 import type fc from 'fast-check';
 import { batches } from './batches.ts';
 import { changes } from './changes.ts';
+import { followers } from './followers.ts';
 import { openLists } from './open-lists.ts';
 import { page } from './page.ts';
 import { primary } from './primary.ts';
 import { searches } from './searches.ts';
 import { standby } from './standby.ts';
+import { undos } from './undo.ts';
 
 /** Those beneath which the driver of PostgreSQL runs: an order takes ten times as long. */
 export const SLOW_SEAMS: readonly string[] = ['the choice of a primary', 'reads from a standby'];
@@ -17,6 +19,8 @@ export const SEAMS: Readonly<Record<string, fc.IAsyncProperty<unknown>>> = {
   'calls in batches': batches,
   'changes on PostgreSQL': changes,
   'searches on PostgreSQL': searches,
+  'followers of changes on PostgreSQL': followers,
+  'undos on PostgreSQL': undos,
   'the choice of a primary': primary,
   'reads from a standby': standby,
   'open lists': openLists,

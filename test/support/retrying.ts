@@ -9,7 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Book, RequestOptions } from '../../conformance/service.ts';
 import { created, createdAll } from '../../conformance/words.ts';
-import { bare, Client } from './client.ts';
+import { bare, Client, type Target } from './client.ts';
 import { passOn, startFront } from './front.ts';
 import { History } from './history.ts';
 import { execute, PostgresServer } from './postgres.ts';
@@ -100,7 +100,7 @@ export async function retryThroughFaults(
 }
 
 /** Forwards a request, and loses some of the answers: the service has the request by then. */
-function forwardOrLose(service: ServiceProcess, incoming: IncomingMessage, outgoing: ServerResponse): void {
+export function forwardOrLose(service: Target, incoming: IncomingMessage, outgoing: ServerResponse): void {
   const lose = () => incoming.socket.destroy();
   const choice = random();
   if (choice < LOST)

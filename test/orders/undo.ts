@@ -1,0 +1,236 @@
+// Owns: every order of undos on PostgreSQL beside changes of the same books by others, who lock them first or remove them (rule
+// H5). The statements act on a table and its log in memory: each sees what is committed when it begins.
+
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { type NotUndone, StoreUnavailable, type Undone } from '../../src/books/store.ts';
+import type { Query } from '../../src/stores/postgres/connections.ts';
+import { undo } from '../../src/stores/postgres/undo.ts';
+import { DEADLINE, Observed, Order, Statements } from './order.ts';
+
+const id = fc.constantFrom(1, 1, 2);
+
+/** A change or a removal by another program, with a rest before its commit; and an undo of one of the changes that the log has. */
+const event = fc.oneof(
+  fc.record({
+    what: fc.constantFrom('change', 'change', 'removal'),
+    id,
+    rest: fc.constantFrom(0, 0, 300, 2000),
+  }),
+  fc.record({ back: fc.constantFrom(0, 0, 0, 1, 2) }),
+);
+
+/** What becomes of statements, by turns. */
+const FATES = ['is answered', 'is answered', 'is answered', 'takes long', 'answer is lost', 'fails'];
+const fates = fc.array(fc.constantFrom(...FATES), { minLength: 1, maxLength: 6 });
+
+/** A book is its version; null if there is none. */
+type State = number | null;
+
+/** A row of the log, which has the book as it was before. */
+interface Row {
+  readonly number: number;
+  readonly book: number;
+  readonly before: State;
+}
+
+interface Decision {
+  readonly id: number;
+  readonly isFree: boolean;
+  readonly wanted: State;
+  readonly present: State;
+}
+
+class Table {
+  readonly #order: Order;
+  readonly books = new Map<number, State>([
+    [1, 1],
+    [2, 1],
+  ]);
+  readonly rows: Row[] = [];
+  readonly #locks = new Map<number, PromiseWithResolvers<void> & { readonly owner: object }>();
+  #number = 0;
+  #version = 1;
+
+  constructor(order: Order) {
+    this.#order = order;
+  }
+
+  nextNumber(): number {
+    this.#number += 1;
+    return this.#number;
+  }
+
+  nextVersion(): number {
+    this.#version += 1;
+    return this.#version;
+  }
+
+  /** Waits for the locks of others, until that time at most. */
+  async lock(id: number, owner: object, end = Number.POSITIVE_INFINITY): Promise<void> {
+    for (let lock = this.#locks.get(id); lock && lock.owner !== owner; lock = this.#locks.get(id)) {
+      if (this.#order.time.now >= end) return;
+      const late = end === Number.POSITIVE_INFINITY ? [] : [this.#order.pause(end - this.#order.time.now)];
+      await Promise.race([lock.promise, ...late]);
+    }
+    if (!this.#locks.has(id)) this.#locks.set(id, { owner, ...Promise.withResolvers<void>() });
+  }
+
+  release(owner: object): void {
+    for (const [id, lock] of this.#locks) {
+      if (lock.owner !== owner) continue;
+      lock.resolve();
+      this.#locks.delete(id);
+    }
+  }
+
+  /** What the statement of an undo decides about a book, of what is committed. */
+  decide(id: number, number: number): Decision | undefined {
+    const present = this.books.get(id) ?? null;
+    const about = this.rows
+      .filter(({ book }) => book === id)
+      .toSorted((one, other) => one.number - other.number);
+    const position = about.findIndex((row) => row.number === number);
+    const wanted = about[position]?.before;
+    if (wanted === undefined || wanted === present) return undefined;
+    const next = about[position + 1];
+    return { id, isFree: next === undefined || next.before === present, wanted, present };
+  }
+}
+
+/** The transaction of an undo. */
+class Transaction {
+  readonly #order: Order;
+  readonly #table: Table;
+  readonly #sent: Statements;
+  readonly #writes: Decision[] = [];
+  readonly #deadline: number;
+
+  constructor(order: Order, table: Table, sent: Statements, deadline: number) {
+    this.#order = order;
+    this.#table = table;
+    this.#sent = sent;
+    this.#deadline = deadline;
+  }
+
+  async carryOut(work: (query: Query) => ReturnType<typeof undo>): Promise<Undone | NotUndone | 'conflict'> {
+    const query = (text: string, values: readonly unknown[] = []) => this.#send(text, values);
+    try {
+      const result = await work(query as unknown as Query);
+      await this.#sent.send('commit', this.#deadline, () => this.#commit());
+      return result;
+    } finally {
+      this.#table.release(this);
+    }
+  }
+
+  async #send(text: string, values: readonly unknown[]) {
+    const table = this.#table;
+    const [first, second] = values as [unknown, number];
+    if (text.includes('for update')) {
+      const lock = async (end: number) => {
+        for (const id of first as number[]) if (table.books.get(id)) await table.lock(id, this, end);
+      };
+      return await this.#sent.send('lock', this.#deadline, () => [], lock);
+    }
+    if (text.includes('bool_and')) {
+      let decisions: Decision[] = [];
+      const write = async (end: number) => {
+        decisions = (first as number[]).flatMap((id) => table.decide(id, second) ?? []);
+        for (const { id, isFree } of decisions) if (isFree) await table.lock(id, this, end);
+      };
+      return await this.#sent.send('undo', this.#deadline, () => this.#write(decisions), write);
+    }
+    return await this.#sent.send('statement', this.#deadline, () => this.#answer(text, first));
+  }
+
+  #answer(text: string, value: unknown): object[] {
+    const row = this.#table.rows.find(({ number }) => number === value);
+    if (text.includes('select book, event'))
+      return row === undefined ? [] : [{ book: row.book, event: null }];
+    if (text.includes('max(last)')) return row === undefined ? [] : [{ book: row.book, last: row.book }];
+    if (text.includes('nextval')) return [{ number: this.#table.nextNumber() }];
+    if (text.includes('set_config') || text.includes('insert into book_log')) return [];
+    return assert.fail(`an unknown statement: ${text}`);
+  }
+
+  /** A book that another one has stored meanwhile is not stored again: its id is taken. */
+  #write(decisions: readonly Decision[]): object[] {
+    const free = decisions.filter(({ isFree }) => isFree);
+    const isTaken = free.some(({ id, present }) => present === null && this.#table.books.get(id) !== null);
+    if (isTaken) throw new StoreUnavailable('the id is taken', 'refused');
+    this.#writes.push(...free);
+    return decisions.map(({ id, isFree }) => ({ id, isFree, isWritten: isFree }));
+  }
+
+  #commit(): object[] {
+    for (const { id, wanted, present } of this.#writes) {
+      const now = this.#table.books.get(id) ?? null;
+      this.#order.expect(now === present, `an undo overwrites book ${id}, which others have changed`);
+      this.#table.rows.push({ number: this.#table.nextNumber(), book: id, before: now });
+      this.#table.books.set(id, wanted);
+    }
+    return [];
+  }
+}
+
+export const undos = fc.asyncProperty(
+  fc.scheduler(),
+  fc.array(event, { minLength: 2, maxLength: 10 }),
+  fates,
+  (scheduler, events, fates) =>
+    Order.run(scheduler, async (order) => {
+      const { time } = order;
+      const table = new Table(order);
+      const sent = new Statements(order, fates);
+      const takeBack = (number: number) => {
+        const transaction = new Transaction(order, table, sent, time.now + DEADLINE - 1);
+        return transaction.carryOut((query) => undo(query, { change: number }, undefined));
+      };
+      const change = async (id: number, what: string, rest: number) => {
+        const owner = {};
+        await table.lock(id, owner);
+        const before = table.books.get(id) ?? null;
+        const number = table.nextNumber();
+        if (rest > 0) await order.pause(rest);
+        await order.later('commit', () => {
+          if (before !== null) {
+            table.rows.push({ number, book: id, before });
+            table.books.set(id, what === 'removal' ? null : table.nextVersion());
+          }
+          table.release(owner);
+        });
+      };
+      await order.until(change(1, 'change', 0));
+      const made: Observed<Undone | NotUndone | 'conflict'>[] = [];
+      await order.happen(
+        events.map((one) => {
+          const act = () => {
+            if ('what' in one) return void change(one.id, one.what, one.rest);
+            const number = table.rows.at(-1 - one.back)?.number;
+            if (number !== undefined) made.push(new Observed(order, 'an undo', takeBack(number)));
+          };
+          return ['what' in one ? one.what : 'undo', act] as const;
+        }),
+      );
+      await order.untilQuiet();
+      for (const { settled } of made) {
+        assert.ok(settled, 'an undo waits for ever');
+        const { answer, error } = settled;
+        if (error !== undefined) assert.ok(error instanceof StoreUnavailable, `${error}`);
+        else assert.ok(typeof answer === 'object' && answer.undone + answer.left.length <= 1);
+      }
+
+      // Without others, a change is taken back, and so is that.
+      sent.isPrompt = true;
+      await order.until(change(2, 'change', 0));
+      for (let time = 0; time < 2; time += 1) {
+        const last = table.rows.toSorted((one, other) => one.number - other.number).at(-1);
+        if (last === undefined) continue;
+        const answer = await takeBack(last.number);
+        assert.deepEqual(typeof answer === 'object' && [answer.undone, answer.left], [1, []]);
+        assert.equal(table.books.get(last.book), last.before);
+      }
+      assert.equal(time.pending, 0, 'a timer is left');
+    }),
+);
