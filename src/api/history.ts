@@ -36,9 +36,11 @@ export async function readChanges(
   const wait = Math.min(waitOf(request.headers.prefer), times.api.wait);
   const left = new AbortController();
   const leave = () => left.abort();
-  for (const event of ['close', CLIENT_END]) request.socket.once(event, leave);
-  const { page, waited } = await catalogue.changes(cursor, limit, wait, left.signal);
-  for (const event of ['close', CLIENT_END]) request.socket.off(event, leave);
+  const ends = ['close', CLIENT_END];
+  for (const end of ends) request.socket.once(end, leave);
+  const { page, waited } = await catalogue.changes(cursor, limit, wait, left.signal).finally(() => {
+    for (const end of ends) request.socket.off(end, leave);
+  });
   if (page === 'gone') return CURSOR_GONE;
   const headers = ['link', linkTo('/changes', limit, page.cursor)];
   if (waited !== undefined) headers.push('preference-applied', `wait=${wait / SECOND}`);

@@ -289,6 +289,12 @@ for (const store of STORES) {
       await client.request('DELETE', '/book/1');
       assert.deepEqual(titles(await statesOf(client, 1)), [null, 'Series 1 0']);
       assert.equal((await client.request('GET', '/book/701/history')).message, 'Book not found');
+      await sql('drop table book_log');
+      const answers = ['/book/1/history', '/changes', '/book/2'].map((path) => client.request('GET', path));
+      assert.deepEqual(
+        (await Promise.all(answers)).map(({ status }) => status),
+        [503, 503, 200],
+      );
     });
 
     test('rule H6: without a log of changes there are no changes and histories, and searches find all books', async (context) => {

@@ -217,7 +217,6 @@ export class History {
     const place = this.#placeOf(id);
     const ask = <Row extends QueryResultRow>(text: string, ...more: unknown[]) =>
       this.#query<Row>(text, [place, id, ...more], deadline);
-    const began = this.#query<{ at: number }>(`select ${milliseconds(BEGAN)} as at`, [place], deadline);
     let end = before ?? Number.MAX_SAFE_INTEGER;
     let rows = await ask<RowOfBook>(before === undefined ? ALL_ROWS : OLDER_ROWS, end);
     const isPresent = rows[0]?.number === null;
@@ -230,7 +229,8 @@ export class History {
       end = (rows.at(-1) as RowOfBook).number;
     }
     for (const row of await ask<RowOfBook>(RUN, end)) if (states.add(row)) return states.full;
-    return states.whole((await began)[0]?.at ?? 0);
+    const began = await this.#query<{ at: number }>(`select ${milliseconds(BEGAN)} as at`, [place], deadline);
+    return states.whole(began[0]?.at ?? 0);
   }
 
   /** Calls back after each write of this process and, somewhat later, of others. @returns ends that. */
