@@ -41,6 +41,8 @@ export class Catalogue {
   readonly #longSearches: Batches<LongSearch, Page>;
   /** What is read of the log. */
   readonly #history: Batches<(deadline: number) => Promise<unknown>, unknown>;
+  /** Pages of changes that will be read, by what was asked for: after a change, most of those who wait ask for the same. */
+  readonly #nextPages = new Map<string, Promise<Changes | 'gone'>>();
   readonly #undos: Batches<
     (deadline: number) => ReturnType<BookStore['undo']>,
     Awaited<ReturnType<BookStore['undo']>>
@@ -216,12 +218,24 @@ export class Catalogue {
     wait: number,
     signal: AbortSignal,
   ): Promise<{ readonly page: Changes | 'gone'; readonly waited: number | undefined }> {
-    const carryOut = (deadline: number) => this.#store.changes(cursor, most, deadline);
-    const read = () => this.#history.call(carryOut) as Promise<Changes | 'gone'>;
+    const read = () => this.#readChanges(cursor, most);
     if (wait === 0 || !this.#followers.hasRoom) return { page: await read(), waited: undefined };
     const isSomething = (page: Changes | 'gone') => page === 'gone' || page.changes.length > 0;
     const { answer, waited } = await this.#followers.read(read, isSomething, wait, signal);
     return { page: answer, waited };
+  }
+
+  /** Those who ask for the same page at once, as after a change, get one. */
+  #readChanges(cursor: unknown, most: number): Promise<Changes | 'gone'> {
+    const asked = JSON.stringify([cursor, most]);
+    const known = this.#nextPages.get(asked);
+    if (known !== undefined) return known;
+    const page = Promise.resolve().then(() => {
+      this.#nextPages.delete(asked);
+      return this.#history.call((deadline) => this.#store.changes(cursor, most, deadline));
+    }) as Promise<Changes | 'gone'>;
+    this.#nextPages.set(asked, page);
+    return page;
   }
 
   /** How many requests wait for a change. */

@@ -167,6 +167,23 @@ function testPostgres(): void {
     assert.deepEqual(new Set(given.map(String).sort()), new Set(documented.map(String).sort()));
   });
 
+  test('rules 31 and H3: requests that wait for the same page are counted, and read it together', async (context) => {
+    const { client, operations } = await start(context, await SQLITE.freshUrl());
+    const first = await client.request('GET', '/changes');
+    const path = /<([^>]+)>/.exec(first.headers.get('link') ?? '')?.[1] ?? '';
+    const waiting = Array.from({ length: 40 }, () =>
+      client.request('GET', path, { headers: { prefer: 'wait=60' } }),
+    );
+    const isWaiting = async () => sumOf(await scrape(operations), 'book_catalogue_waiting_followers') === 40;
+    await waitUntil(isWaiting);
+    const reads = async () =>
+      sumOf(await scrape(operations), 'book_catalogue_batch_size_sum', { operation: 'history' });
+    const before = await reads();
+    await client.create({});
+    for (const { data } of await Promise.all(waiting)) assert.equal((data as unknown[]).length, 1);
+    assert.ok((await reads()) - before < 10);
+  });
+
   test('rules 9 and 31: statements that are retried', async (context) => {
     const dbUrl = await POSTGRES.freshUrl();
     const { client, operations } = await start(context, dbUrl);

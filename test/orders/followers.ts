@@ -237,14 +237,12 @@ class Server {
   }
 }
 
-/** What a follower's request reads, in place of its cursor. */
-type Read = (most: number, deadline: number) => Promise<Changes | 'gone'>;
-
 /** A program that keeps a copy of the table by following its changes. */
 class Follower {
   readonly #server: Server;
-  readonly #history: History;
   readonly #catalogue: Catalogue;
+  /** How many commits there were before a page was read. */
+  readonly #commitsBefore: WeakMap<Changes, number>;
   readonly #order: Order;
   readonly copy = new Map<number, number>();
   #cursor: unknown;
@@ -257,10 +255,10 @@ class Follower {
   /** Ends its waits. */
   readonly leaving = new AbortController();
 
-  constructor(server: Server, history: History, catalogue: Catalogue, order: Order) {
+  constructor(server: Server, catalogue: Catalogue, commitsBefore: WeakMap<Changes, number>, order: Order) {
     this.#server = server;
-    this.#history = history;
     this.#catalogue = catalogue;
+    this.#commitsBefore = commitsBefore;
     this.#order = order;
   }
 
@@ -276,14 +274,9 @@ class Follower {
     const { time } = this.#order;
     const expect = (holds: boolean, fault: string) => this.#order.expect(holds, fault);
     const began = time.now;
-    let before = 0;
-    const read: Read = (most, deadline) => {
-      before = this.#server.commits;
-      return this.#history.changes(this.#cursor, most, deadline);
-    };
     this.isWaiting = wait > 0;
     const answer = await this.#catalogue
-      .changes(read, limit, wait, this.leaving.signal)
+      .changes(this.#cursor, limit, wait, this.leaving.signal)
       .catch((error: unknown) => expect(error instanceof StoreUnavailable, `${error}`));
     this.isWaiting = false;
     const waited = time.now - began;
@@ -297,6 +290,7 @@ class Follower {
       return true;
     }
     const { changes, cursor } = page;
+    const before = this.#commitsBefore.get(page) ?? 0;
     const isEarly = changes.length === 0 && waited < wait && !this.leaving.signal.aborted;
     expect(!isEarly, 'a wait ends early without a change');
     expect(changes.length <= limit, 'a page has more books than it may have');
@@ -365,13 +359,19 @@ export const followers = fc.asyncProperty(
         () => 0,
         find,
       );
+      const commitsBefore = new WeakMap<Changes, number>();
       const store: Pick<BookStore, 'limits' | 'changes' | 'watch'> = {
         limits: LIMITS,
-        changes: (read, most, deadline) => (read as Read)(most, deadline),
+        changes: async (cursor, most, deadline) => {
+          const before = server.commits;
+          const page = await history.changes(cursor, most, deadline);
+          if (page !== 'gone') commitsBefore.set(page, before);
+          return page;
+        },
         watch: (onChange) => history.watch(onChange),
       };
       const catalogue = new Catalogue(store as BookStore, TIMES.books);
-      const all = [0, 1].map(() => new Follower(server, history, catalogue, order));
+      const all = [0, 1].map(() => new Follower(server, catalogue, commitsBefore, order));
 
       const transact = async ({ writes, repeats, rest, end, isOwn }: Transacted) => {
         const xid = server.begin();
