@@ -24,6 +24,9 @@ const event = fc.oneof(
 const FATES = ['is answered', 'is answered', 'is answered', 'takes long', 'answer is lost', 'fails'];
 const fates = fc.array(fc.constantFrom(...FATES), { minLength: 1, maxLength: 6 });
 
+/** What is locked in place of a book by undos, which go one after the other. */
+const LOG = 0;
+
 /** A book is its version; null if there is none. */
 type State = number | null;
 
@@ -129,6 +132,7 @@ class Transaction {
     const [first, second] = values as [unknown, number];
     if (text.includes('for update')) {
       const lock = async (end: number) => {
+        if (text.includes('book_log_state')) return table.lock(LOG, this, end);
         for (const id of first as number[]) if (table.books.get(id)) await table.lock(id, this, end);
       };
       return await this.#sent.send('lock', this.#deadline, () => [], lock);
@@ -154,11 +158,10 @@ class Transaction {
     return assert.fail(`an unknown statement: ${text}`);
   }
 
-  /** A book that another one has stored meanwhile is not stored again: its id is taken. */
   #write(decisions: readonly Decision[]): object[] {
     const free = decisions.filter(({ isFree }) => isFree);
     const isTaken = free.some(({ id, present }) => present === null && this.#table.books.get(id) !== null);
-    if (isTaken) throw new StoreUnavailable('the id is taken', 'refused');
+    this.#order.expect(!isTaken, 'two undos bring the same book back');
     this.#writes.push(...free);
     return decisions.map(({ id, isFree }) => ({ id, isFree, isWritten: isFree }));
   }

@@ -55,6 +55,8 @@ export async function booksOf(query: Query, { condition, value }: Selection): Pr
   return disjoint((await query<IdRange>(text, [value])).rows);
 }
 
+/** Of two that bring the same book back, one waits here for the other. */
+const BE_ALONE = 'select from book_log_state for update';
 const LOCK = `select from books where id = any($1::bigint[]) and ${DURABLY} order by id for update`;
 
 const stateOf = (book: string) => `array[${book}.title, ${book}.author, ${book}.year::text]`;
@@ -121,7 +123,10 @@ export async function undoBooks(
   ids: readonly number[],
   isDryRun: boolean,
 ): Promise<Omit<Undone, 'change'>> {
-  if (!isDryRun) await query(LOCK, [ids]);
+  if (!isDryRun) {
+    await query(BE_ALONE);
+    await query(LOCK, [ids]);
+  }
   const text = isDryRun ? look(condition('$2')) : carryOut(condition('$2'));
   const { rows } = await query<Decision>(text, [ids, value]);
   const undone = rows.filter(({ isWritten }) => isWritten).length;
