@@ -138,7 +138,7 @@ function wishOf({
 async function requestOf(store: BulkStore, wish: UndoRequest | { book: number }): Promise<UndoRequest> {
   if (!('book' in wish)) return wish;
   const change = await store.newestChangeOf(wish.book);
-  if (change === undefined) throw new OperatorError(`No change of book ${wish.book} alone is known.`);
+  if (change === undefined) throw new OperatorError(`No change of book ${wish.book} is known.`);
   return { change };
 }
 

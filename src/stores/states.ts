@@ -1,11 +1,25 @@
-// Owns: what the logs of both stores have in common: how many new books have a row each, and the states of a book from the rows
+// Owns: what the logs of both stores have in common: how rows are about books and numbers, and the states of a book from the rows
 // about it (rule H4).
 
 import { type Book, FIELD_NAMES } from '../books/book.ts';
 import { HEAVY, type State, type States, type Undone, weightOf } from '../books/store.ts';
 
-/** So many new books that are stored together have a row each: the books of one batch, since each may be undone alone. */
-export const FEW = 512;
+// New books that are stored together have one row for each run of ids. Each of them has a number: that of the row is the last
+// one's, and those of the others come before it.
+
+/** A run ends before the next multiple of this id, so few rows may have a book or a number. */
+export const RUN = 1000;
+
+/** SQL for the number of the change of a book, in a row that is about it. */
+export const changeOf = (id: string) => `number - last + ${id}`;
+
+/** SQL for the condition that a row has a book, but not as its first one. */
+export const isWithin = (id: string) =>
+  `last > book and book >= ${id} - ${id} % ${RUN} and book < ${id} and last >= ${id}`;
+
+/** SQL for the condition that a row has the change of this number. */
+export const hasChange = (number: string) =>
+  `number >= ${number} and number < ${number} + ${RUN} and number - last + book <= ${number}`;
 
 /** Something that changes many books. */
 export type LogEvent = 'import' | 'undo';
@@ -15,11 +29,10 @@ export type Fields = Omit<Book, 'id'> | { readonly title: null; readonly author:
 
 /** A row about a book, which has its fields before the change. */
 export type RowOfBook = Fields & {
-  readonly number: number;
+  /** The number of the change. */
+  readonly change: number;
   /** Milliseconds since 1970. */
   readonly at: number;
-  /** Whether it is about this book only. */
-  readonly isAlone: boolean | 0 | 1;
 };
 
 /** The states of a book, put together from rows. */
@@ -27,7 +40,7 @@ export class BookStates {
   readonly #id: number;
   readonly #most: number;
   readonly #states: State[] = [];
-  /** The number of the row of the last one. */
+  /** The change that led to the last one. */
   #next: number | undefined;
   /** As it was after the next row. */
   #book: Book | undefined;
@@ -48,8 +61,8 @@ export class BookStates {
     const before = asBook(this.#id, row);
     if (FIELD_NAMES.every((name) => before?.[name] === this.#book?.[name])) return false; // it altered nothing
     if (this.#isFull) return true;
-    this.#push(row.isAlone ? row.number : null, row.at);
-    this.#next = row.number;
+    this.#push(row.change, row.at);
+    this.#next = row.change;
     this.#book = before;
     return false;
   }

@@ -276,8 +276,8 @@ for (const store of STORES) {
       const titles = (states: State[]) => states.map(({ book }) => book && `${book.title} ${book.year}`);
       const all = await statesOf(client, 350);
       assert.deepEqual(titles(all), ['D 0', 'C 0', null, 'B 1', 'Series 350 0']);
-      const changes = all.map(({ change }) => change !== null);
-      assert.deepEqual(changes, [true, true, true, true, false]); // it was new with 699 others
+      const numbers = all.map(({ change }) => Number(change));
+      assert.ok(numbers.every((number, index) => number > (numbers[index + 1] ?? 0)));
       const pages: State[] = [];
       for (let path = '/book/350/history?limit=2'; path !== ''; ) {
         const answer = await client.request('GET', path);

@@ -95,10 +95,7 @@ for (const store of STORES) {
       const unknown =
         'There is no such change, or it is no longer kept: see book-catalogue undo --list and GET /book/<id>/history.';
       assert.deepEqual(await command('undo --change 999 --yes', url), refusedWith(unknown));
-      assert.deepEqual(
-        await command('undo --book 9', url),
-        refusedWith('No change of book 9 alone is known.'),
-      );
+      assert.deepEqual(await command('undo --book 9', url), refusedWith('No change of book 9 is known.'));
       assert.deepEqual(
         await command('forget 9', url),
         refusedWith('There is no book 9, and no history of one.'),

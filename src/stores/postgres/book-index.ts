@@ -1,7 +1,6 @@
-// Owns: the search index in PostgreSQL: its tables, and how it follows the log of changes. A transaction of plain statements indexes
-// the books of some rows; it locks the row of their place in `book_index_state`, so that it is
-// alone. A first index is that of a range of
-// books, as those are that were stored together. Twin of `sqlite/book-index.ts`.
+// Owns: the search index in PostgreSQL: its tables, and how it follows the log of changes. A transaction of plain statements
+// indexes the books of some rows; it locks the row of their place in `book_index_state`, so that it is alone. A first index is
+// that of a range of books. Twin of `sqlite/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them four times as expensive.
 
 import type pg from 'pg';

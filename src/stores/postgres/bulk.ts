@@ -21,11 +21,11 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { batchesOf, countOf, type LogEvent } from '../states.ts';
+import { batchesOf, changeOf, countOf, type LogEvent } from '../states.ts';
 import type { Query } from './connections.ts';
 import { assertNewest, connectToWritable, type Hosts } from './hosts.ts';
 import { begin } from './limits.ts';
-import { NEW_NUMBER, NOTE_EVENT, SET_PART } from './log.ts';
+import { about, NEW_NUMBER, NOTE_EVENT, SET_PART } from './log.ts';
 import { Shards } from './shards.ts';
 import { beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
@@ -76,10 +76,10 @@ const EVENTS = `
   where event.book = 0 and event.event in ('import', 'undo')
   group by event.number, event.event, event.at, event.title order by event.number desc limit $1`;
 
-/** Of a change that altered something, and this book only. */
+/** Of a change that altered something. */
 const NEWEST_CHANGE = `
-  select number from book_log
-  where book = $1 and last = $1 and row(${FIELDS}) is distinct from (select row(${FIELDS}) from books where id = $1)
+  select ${changeOf('$1::bigint')} as number from ${about('0', '$1::bigint')}
+  where row(${FIELDS}) is distinct from (select row(${FIELDS}) from books where id = $1)
   order by number desc limit 1`;
 
 /**

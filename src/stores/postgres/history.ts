@@ -7,9 +7,17 @@ import type { Book } from '../../books/book.ts';
 import { type Changes, HEAVY, type Left, type States, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { FIELDS, TEXT_BYTES } from '../columns.ts';
-import { BookStates, type Fields, type RowOfBook } from '../states.ts';
+import { BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
 import type { Connections } from './connections.ts';
-import { behind, type LogPosition, NO_RANGE, type PlaceOfLog, pruneStatement, readLog } from './log.ts';
+import {
+  about,
+  behind,
+  type LogPosition,
+  NO_RANGE,
+  type PlaceOfLog,
+  pruneStatement,
+  readLog,
+} from './log.ts';
 
 /** Milliseconds, and microseconds, since 1970. */
 const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1000)::float8`;
@@ -51,40 +59,34 @@ const HAS_MORE = `
   select pg_current_snapshot()::text as now, exists (select from ${behind(1)}) as "hasMore"
   from (select $1::bigint as place, $2::pg_snapshot as seen, '0'::xid8 as xid, 0::bigint as number) as state`;
 
-/** Of the newest run of new books that has one, but not as its first. */
-const runOf = (id: string) => `
-  (select * from (
-    select * from book_log where place = $1 and last > book and book < ${id} order by book desc limit 1
-  ) as run where last >= ${id}) as run`;
-
 /** When the log begins, or what is kept of it. */
 const BEGAN = '(select at from book_log where place = $1 order by xid, number limit 1)';
 
 /** When the latest changes of books were noted. */
 const LATEST = `
   select id, ${milliseconds(`coalesce(
-    (select at from book_log where place = $1 and book = id order by number desc limit 1),
-    (select at from ${runOf('id')}), ${BEGAN}
+    (select at from ${about('$1', 'id', 'order by number desc limit 1')} order by number desc limit 1), ${BEGAN}
   )`)} as at
   from unnest($2::bigint[]) as wanted (id)`;
 
-const ROW = `select ${FIELDS} from book_log where place = $1 and number = $3 and $2 between book and last`;
+const ID = '$2::bigint';
 const AT = `${milliseconds('at')} as at`;
+const ROW = `select ${FIELDS} from ${about('$1', ID)} where ${hasChange('$3::bigint')} and ${changeOf(ID)} = $3`;
 
 /** Rows about a book that are older than one of them, the newest first, that are read together; and none after heavy ones. */
 const ROWS = 100;
+const NEWEST = `order by number desc limit ${ROWS}`;
 const OLDER_ROWS = `
-  select number, ${AT}, "isAlone", ${FIELDS} from (
-    select *, sum(bytes) over (order by number desc) - bytes as before from (
-      select number, at, last = book as "isAlone", ${FIELDS}, ${TEXT_BYTES} as bytes from book_log
-      where place = $1 and book = $2 and number < $3 order by number desc limit ${ROWS}
+  select change, ${AT}, ${FIELDS} from (
+    select *, sum(bytes) over (order by change desc) - bytes as before from (
+      select ${changeOf(ID)} as change, at, ${FIELDS}, ${TEXT_BYTES} as bytes
+      from ${about('$1', ID, `and number < $3 ${NEWEST}`)} ${NEWEST}
     ) as rows
-  ) as rows where before < ${HEAVY} order by number desc`;
+  ) as rows where before < ${HEAVY} order by change desc`;
 /** With the present state before them, of the same moment. */
 const ALL_ROWS = `
-  select null::bigint as number, null::float8 as at, true as "isAlone", ${FIELDS} from books where id = $2
-  union all (${OLDER_ROWS}) order by number desc nulls first`;
-const RUN = `select number, ${AT}, false as "isAlone", ${FIELDS} from ${runOf('$2')} where number < $3`;
+  select null::bigint as change, null::float8 as at, ${FIELDS} from books where id = $2
+  union all (${OLDER_ROWS}) order by change desc nulls first`;
 
 /** A place in a cursor. */
 interface PlaceInCursor extends LogPosition {
@@ -219,16 +221,15 @@ export class History {
       this.#query<Row>(text, [place, id, ...more], deadline);
     let end = before ?? Number.MAX_SAFE_INTEGER;
     let rows = await ask<RowOfBook>(before === undefined ? ALL_ROWS : OLDER_ROWS, end);
-    const isPresent = rows[0]?.number === null;
+    const isPresent = rows[0]?.change === null;
     const [latest] = before === undefined ? rows.slice(0, isPresent ? 1 : 0) : await ask<Fields>(ROW, before);
     if (before !== undefined && latest === undefined) return { states: [], next: undefined }; // it is no longer kept
     if (isPresent) rows = rows.slice(1);
     const states = new BookStates(id, latest, most);
     for (; rows.length > 0; rows = await ask<RowOfBook>(OLDER_ROWS, end)) {
       for (const row of rows) if (states.add(row)) return states.full;
-      end = (rows.at(-1) as RowOfBook).number;
+      end = (rows.at(-1) as RowOfBook).change;
     }
-    for (const row of await ask<RowOfBook>(RUN, end)) if (states.add(row)) return states.full;
     const began = await this.#query<{ at: number }>(`select ${milliseconds(BEGAN)} as at`, [place], deadline);
     return states.whole(began[0]?.at ?? 0);
   }

@@ -4,13 +4,14 @@
 
 import type { QueryResultRow } from 'pg';
 import { FIELDS, withTypes } from '../columns.ts';
-import { FEW } from '../states.ts';
+import { isWithin, RUN } from '../states.ts';
 import type { Query } from './connections.ts';
 
 // A row is about the books from `book` to `last`, and has the fields of the one book before its change; they are null where there
 // was none: the books are new. A row about book 0 is an event: an import or an undo, which other rows are a part of, or a
-// beginning: changes before it are missing, unless its year is 0: there were no books. The title of an import is its name. The place of a row is 0, or on Citus a number that names its shard: there, each shard of books has its log,
-// and each server its transactions.
+// beginning: changes before it are missing, unless its year is 0: there were no books. The title of an import is its name. The
+// place of a row is 0, or on Citus a number that names its shard: there, each shard of books has its log, and each server its
+// transactions.
 
 /** Of a transaction: the event that its writes are a part of, and its number. */
 const PART = 'book_catalogue.part_of';
@@ -37,7 +38,7 @@ const TABLES = [
   'create index if not exists book_log_books on book_log (place, book, number)',
   'create index if not exists book_log_parts on book_log (part_of) where part_of is not null',
   'create index if not exists book_log_numbers on book_log using brin (number, at)',
-  'create index if not exists book_log_runs on book_log (place, book) where last > book',
+  'create index if not exists book_log_new_books on book_log (place, book) where last > book',
 ];
 
 /** On the workers of Citus, the log of a book is beside it. So its triggers may write it there, which Citus allows on request. */
@@ -67,16 +68,18 @@ const ONE_PLACE = [
 ];
 
 const NOTHING = withTypes('bigint').map(({ type }) => `null::${type}`);
-/** The rows of new ids: of many, by their runs. */
-const RUNS = `
-  select min(id), max(id), ${NOTHING}
-  from (select id, id - row_number() over (order by id) as run, count(*) over () as ids from after) as new
-  group by run, case when ids <= ${FEW} then id end order by min(id)`;
-const BEFORE = `select id, id, ${FIELDS} from before`;
-const NEW_IDS = `select id, id, ${NOTHING} from (select id from after except select id from before) as new`;
-const ALL = `select id, id, ${FIELDS} from books`;
+const NUMBER = "nextval('book_log_number') as number";
+/** The rows of new ids, by runs of ids and numbers: others may draw numbers at the same time. */
+const runsOf = (ids: string) => `
+  select max(number), min(id), max(id), ${NOTHING}
+  from (select id, ${NUMBER} from (${ids} order by id) as new) as numbered
+  group by id - number, id / ${RUN} order by min(id)`;
+const NEW = runsOf('select id from after');
+const NEW_IDS = runsOf('select id from after except select id from before');
+const BEFORE = `select ${NUMBER}, id, id, ${FIELDS} from before`;
+const ALL = `select ${NUMBER}, id, id, ${FIELDS} from books`;
 
-const write = (rows: string) => `insert into book_log (book, last, ${FIELDS}) ${rows};`;
+const write = (rows: string) => `insert into book_log (number, book, last, ${FIELDS}) ${rows};`;
 
 /**
  * It belongs to the table of books, or on a server of Citus to a shard of it, and writes to the shard of the log that is beside it.
@@ -85,7 +88,7 @@ const WRITE = `
   declare log text; state text; part text;
   begin
     if tg_table_name = 'books' then
-      if tg_op = 'INSERT' then ${write(RUNS)}
+      if tg_op = 'INSERT' then ${write(NEW)}
       elsif tg_op = 'UPDATE' then ${write(BEFORE)} ${write(NEW_IDS)}
       elsif tg_op = 'DELETE' then ${write(BEFORE)}
       elsif exists (select 1 from book_log_state where place = 0) then ${write(ALL)}
@@ -98,13 +101,13 @@ const WRITE = `
       where 'books_' || own.shardid = tg_table_name
         and logs.logicalrelid = 'book_log'::regclass and states.logicalrelid = 'book_log_state'::regclass;
     foreach part in array case tg_op
-      when 'INSERT' then array['${RUNS}']
-      when 'UPDATE' then array['${BEFORE}', '${NEW_IDS}']
-      else array['${BEFORE}'] end
+      when 'INSERT' then array[$q$${NEW}$q$]
+      when 'UPDATE' then array[$q$${BEFORE}$q$, $q$${NEW_IDS}$q$]
+      else array[$q$${BEFORE}$q$] end
     loop
       execute format(
-        'insert into %I (number, place, book, last, ${FIELDS})
-          select nextval(''book_log_number''), (select place from %I), rows.* from (%s) as rows', log, state, part);
+        'insert into %I (place, number, book, last, ${FIELDS})
+          select (select place from %I), rows.* from (%s) as rows', log, state, part);
     end loop;
     return null;
   end `;
@@ -129,18 +132,18 @@ const TRIGGERS: Readonly<Record<string, string>> = {
 interface LogTables {
   /** Whether the log is there, with all that writes it. */
   readonly isThere: boolean;
-  /** Whether a build before version 1.1 has noted changes, for the index only. */
+  /** Whether a build before version 1.1 has noted changes: for the index only, or several of new books under one number. */
   readonly isOld: boolean;
   /** Of the log, quoted. */
   readonly schema: string;
 }
 
 const DESCRIBE = `
-  select to_regclass('book_log_runs') is not null and to_regclass('book_log_state') is not null and (
+  select to_regclass('book_log_new_books') is not null and to_regclass('book_log_state') is not null and (
     select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger join pg_proc on pg_proc.oid = tgfoid
     where tgrelid = to_regclass('books') and tgname = any($1::text[]) and tgenabled in ('O', 'A') and prosrc = $2
       and array_to_string(proconfig, ' ') like '%, pg_temp'
-  ) as "isThere", to_regclass('book_index_queue') is not null as "isOld", coalesce(
+  ) as "isThere", coalesce(to_regclass('book_index_queue'), to_regclass('book_log_runs')) is not null as "isOld", coalesce(
     (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('book_log')), quote_ident(current_schema())
   ) as schema`;
 
@@ -164,8 +167,10 @@ export async function stepsToLog(read: Read, isDistributed: boolean): Promise<st
   }
   return [
     `lock table books in ${isOld ? 'access exclusive' : 'share row exclusive'} mode`,
-    ...(isOld ? ['drop function if exists book_index_note cascade', 'drop table book_index_queue'] : []),
-    ...(isDistributed ? ['drop table if exists book_log, book_log_state'] : []),
+    ...(isOld
+      ? ['drop function if exists book_index_note cascade', 'drop table if exists book_index_queue']
+      : []),
+    ...(isOld || isDistributed ? ['drop table if exists book_log, book_log_state'] : []),
     ...TABLES,
     ...(isDistributed ? DISTRIBUTE : []),
     functionIn(schema),
@@ -197,6 +202,15 @@ export const NEW_NUMBER = "select nextval('book_log_number') as number";
 /** Notes the event $1 of the number $2 and the name $3. */
 export const NOTE_EVENT =
   'insert into book_log (number, book, last, event, part_of, title) values ($2, 0, 0, $1, null, $3)';
+
+/**
+ * SQL after `from` for the rows of a place about a book.
+ * @param end of each of two statements: a planner does not take an order or a limit into them.
+ */
+export const about = (place: string, id: string, end = '') => `(
+    (select * from book_log where place = ${place} and book = ${id} ${end})
+    union all (select * from book_log where place = ${place} and ${isWithin(id)} ${end})
+  ) as about`;
 
 /** Rows that are removed together. */
 const PRUNED = 1000;
@@ -277,7 +291,7 @@ interface Row {
 }
 
 /**
- * Reads on in a place of the log, until it has so many books. A row about many books begins a range.
+ * Reads on in a place of the log, until it has so many books. The rest of a run is a range.
  * @param columns of the books of a range, `id` among them.
  * @returns the id of each book once, and the position after them; that of before if there are no more rows. The books if they are
  *   those of a range.
@@ -300,14 +314,14 @@ export async function readLog<Book extends { readonly id: number }>(
   const { rows } = await query<Row>(NEXT_ROWS, [place, seen, target, xid, number]);
   const ids = new Set<number>();
   let reached: Row | undefined;
+  let range = NO_RANGE;
   for (const row of rows) {
     reached = row;
-    if (row.book < row.last) break;
-    if (row.book > 0) ids.add(row.book);
+    let next = Math.max(1, row.book);
+    for (; next <= row.last && ids.size < most; next += 1) ids.add(next);
+    if (next <= row.last) range = { next, last: row.last };
     if (ids.size >= most) break;
   }
-  const range =
-    reached && reached.book < reached.last ? { next: reached.book, last: reached.last } : NO_RANGE;
   const towards = xid === '0' ? (reached?.now ?? target) : target;
   const isThere = reached === rows.at(-1) && rows.length < ROWS;
   const position = isThere

@@ -12,20 +12,32 @@ import {
   type UndoRequest,
 } from '../../books/store.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { asNumbers, asUndone, batchesOf, countOf, disjoint, type IdRange } from '../states.ts';
+import {
+  asNumbers,
+  asUndone,
+  batchesOf,
+  changeOf,
+  countOf,
+  disjoint,
+  hasChange,
+  type IdRange,
+} from '../states.ts';
 import type { Query } from './connections.ts';
-import { NEW_NUMBER, NOTE_EVENT, SET_PART } from './log.ts';
+import { about, NEW_NUMBER, NOTE_EVENT, SET_PART } from './log.ts';
 import { DURABLY } from './statements.ts';
 
-/** The rows that are taken back. */
+/** The changes that are taken back. */
 export interface Selection {
   /** A condition in SQL, with a value: the parameter of this name. */
   readonly condition: (parameter: string) => string;
   readonly value: number;
+  /** If it is one change, its book. */
+  readonly book?: number;
 }
 
-/** Of books that were stored together, none can be meant alone. */
-const FIND = 'select book, event from book_log where number = $1 and last = book';
+/** Of the row that has the change $1. */
+const FIND = `
+  select last - number + $1::bigint as book, event from book_log where ${hasChange('$1::bigint')} order by number limit 1`;
 const REACHES = `
   select extract(epoch from at) * 1000 <= $1 or (event = 'beginning' and year = 0) as reaches
   from book_log order by xid, number limit 1`;
@@ -43,12 +55,18 @@ export async function select(query: Query, request: UndoRequest): Promise<Select
   const isEvent = row?.book === 0;
   const isKnown =
     'change' in request ? row !== undefined && row.event !== 'beginning' : isEvent && row.event === 'import';
-  const column = isEvent ? 'part_of' : 'number';
-  return isKnown ? { condition: (number) => `${column} = ${number}::bigint`, value } : 'unknown';
+  if (row === undefined || !isKnown) return 'unknown';
+  return isEvent
+    ? { condition: (event) => `part_of = ${event}::bigint`, value }
+    : { condition: (number) => `change = ${number}::bigint`, value, book: row.book };
 }
 
 /** The books of a selection. */
-export async function booksOf(query: Query, { condition, value }: Selection): Promise<readonly IdRange[]> {
+export async function booksOf(
+  query: Query,
+  { condition, value, book }: Selection,
+): Promise<readonly IdRange[]> {
+  if (book !== undefined) return [{ book, last: book }];
   const text = `
     select book, max(last) as last from book_log
     where book > 0 and ${condition('$1')} group by book order by book`;
@@ -69,20 +87,16 @@ const decisions = (condition: string) => `
   about as (
     select wanted.id, row.*, coalesce(${condition}, false) as selected, ${stateOf('row')} as before, ${stateOf('books')} as present
     from unnest($1::bigint[]) as wanted (id) cross join lateral (
-      select number, at, event, part_of, ${FIELDS} from book_log where place = 0 and book = wanted.id
-      union all
-      select number, at, event, part_of, ${FIELDS} from (
-        select * from book_log where place = 0 and last > book and book < wanted.id order by book desc limit 1
-      ) as run where last >= wanted.id
+      select ${changeOf('wanted.id')} as change, at, event, part_of, ${FIELDS} from ${about('0', 'wanted.id')}
     ) as row left join books on books.id = wanted.id
   ), followed as (
-    select *, lead(before, 1, present) over (partition by id order by number) as after from about
+    select *, lead(before, 1, present) over (partition by id order by change) as after from about
   ), selection as (
-    select *, lead(before, 1, present) over (partition by id order by number) as later from followed where selected
+    select *, lead(before, 1, present) over (partition by id order by change) as later from followed where selected
   ), decided as (
     select distinct on (id) id, ${FIELDS}, present[1] is not null as is_there,
       bool_and(after is not distinct from later) over (partition by id) as is_free, before, present
-    from selection order by id, number
+    from selection order by id, change
   ), differing as (
     select * from decided where before is distinct from present
   )`;

@@ -1,5 +1,5 @@
 // Owns: the search index in a SQLite file: its tables, and how it follows the log of changes. A first index is that of a range of
-// books, as those are that were stored together. Twin of `postgres/book-index.ts`.
+// books. Twin of `postgres/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them 26 times as expensive.
 
 import type { DatabaseSync } from 'node:sqlite';
@@ -8,7 +8,16 @@ import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, MOST_AT_ONCE } from '../book-index.ts';
 import { asBook } from '../states.ts';
 import { SQLITE_BUSY } from './faults.ts';
-import { BookLog, HAS_NEW, HIGHEST, type LogPosition, LogReader, NOTED_TO, type Noted } from './log.ts';
+import {
+  BEGINNING,
+  BookLog,
+  HAS_NEW,
+  HIGHEST,
+  type LogPosition,
+  LogReader,
+  NOTED_TO,
+  type Noted,
+} from './log.ts';
 import { inTransaction, now, preparing, retryWhileBusy } from './structure.ts';
 
 /** Books that are indexed between two looks at the clock. */
@@ -59,7 +68,7 @@ export const INDEXED_TO = '(select position from book_index_state)';
 
 /** Whether the log has all rows after the position. */
 const FOLLOWS = `
-  select position >= (select min(number) from book_log) - 1 as follows from book_index_state`;
+  select position >= ${BEGINNING} as follows from book_index_state`;
 
 /** The books of rows that follow. */
 const rowsBehind = (limit: string) => `
@@ -155,7 +164,7 @@ export class SqliteIndex {
     return this.#inTransaction(() => {
       const { isOurs, isComplete } = this.state;
       if (!isOurs) return true;
-      this.#log.noteAll();
+      this.#log.noteNew();
       while (this.#indexSome()) if (now() >= end) return false;
       if (isComplete) return true;
       for (const next of [...this.#missing(INDEXES), 'update book_index_state set is_complete = 1']) {

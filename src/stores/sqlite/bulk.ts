@@ -131,10 +131,10 @@ class SqliteBulk implements BulkStore {
   async inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
     const { event, number } = this.#part ?? {};
     const result = await this.#inTransaction('begin immediate', async () => {
-      this.#log.noteAll();
+      this.#log.noteNew();
       this.#log.setPart(event, number);
       const result = await work();
-      this.#log.noteAll();
+      this.#log.noteNew();
       this.#log.setPart(undefined, undefined);
       return result;
     });

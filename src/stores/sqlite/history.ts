@@ -4,22 +4,18 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Changes, States } from '../../books/store.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { asBook, BookStates, type Fields, type RowOfBook } from '../states.ts';
-import { HAS_NEW, type LogPosition, LogReader } from './log.ts';
+import { asBook, BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
+import { about, BEGINNING, HAS_NEW, type LogPosition, LogReader } from './log.ts';
 
 /** Of all books. */
 const RANGE = { next: 1, last: Number.MAX_SAFE_INTEGER };
-
-/** Of the newest run that has a book, but not as its first. */
-const runOf = (id: string) => `
-  select * from (select * from book_log where last > book and book < ${id} order by book desc limit 1) where last >= ${id}`;
 
 /** When the log begins, or what is kept of it. */
 const BEGAN = 'select at from book_log order by number limit 1';
 
 /** When the latest change of a book was noted. */
 const LATEST = `coalesce(
-  (select at from book_log where book = id order by number desc limit 1), (select at from (${runOf('id')})), (${BEGAN})
+  (select at from ${about('id')} order by number desc limit 1), (${BEGAN})
 ) as at`;
 
 const NEWEST = 'select number, at from book_log order by number desc limit 1';
@@ -30,15 +26,13 @@ const NEWEST = 'select number, at from book_log order by number desc limit 1';
  */
 const IS_KNOWN = `
   select 1 from book_log
-  where number = $newest and at = $at and $number >= (select min(number) from book_log) - 1
+  where number = $newest and at = $at and $number >= ${BEGINNING}
     and not exists (select 1 from book_log where book = 0 and event = 'beginning' and number > $newest)`;
 
 const FIND = `select ${ID_AND_FIELDS} from books where id = ?`;
-const ROW = `select ${FIELDS} from book_log where number = $before and $id between book and last`;
+const ROW = `select ${FIELDS} from ${about('$id')} where ${hasChange('$before')} and ${changeOf('$id')} = $before`;
 const OLDER_ROWS = `
-  select number, at, last = book as isAlone, ${FIELDS} from book_log where book = $id and number < $before
-  union all select number, at, 0, ${FIELDS} from (${runOf('$id')}) where number < $before
-  order by number desc`;
+  select number, ${changeOf('$id')} as change, at, ${FIELDS} from ${about('$id')} where number < $before order by number desc`;
 
 export class History {
   readonly #reader;

@@ -6,7 +6,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { FIELD_NAMES, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import { HEAVY, weightOf } from '../../books/store.ts';
 import { FIELDS } from '../columns.ts';
-import type { Fields, LogEvent } from '../states.ts';
+import { type Fields, isWithin, type LogEvent, RUN } from '../states.ts';
 
 /** Milliseconds since 1970, for programs with any version of SQLite. */
 const NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)";
@@ -22,7 +22,7 @@ const TABLES = [
   // With the event that the writes of a transaction are a part of.
   'create table book_log_state (noted_to integer not null, event text, part_of integer) strict',
   'create index book_log_books on book_log (book)',
-  'create index book_log_runs on book_log (book) where last > book',
+  'create index book_log_new_books on book_log (book) where last > book',
   'create index book_log_parts on book_log (part_of) where part_of is not null',
 ];
 
@@ -35,24 +35,26 @@ const isNew = (id: string) => `${id} > ${NOTED_TO} and ${id} <= ${LAST_SEQUENTIA
 /** Whether new books are to be noted. */
 export const HAS_NEW = `${HIGHEST} > ${NOTED_TO}`;
 
-const note = (books: string, fields = FIELD_NAMES.map(() => 'null')) => `
-  insert into book_log (at, book, last, ${FIELDS}, event, part_of)
-  select ${NOW}, ${books}, ${fields}, event, part_of from book_log_state`;
-const NOTE_EACH = `${note('id, id')} cross join books where ${isNew('id')}`;
-const NOTE_ALL = `${note(`${NOTED_TO} + 1, ${HIGHEST}`)} where ${HAS_NEW}`;
+const NOTE_NEW = `
+  insert into book_log (number, at, book, last, event, part_of)
+  select newest + max(place), ${NOW}, min(id), max(id), event, part_of
+  from book_log_state cross join (select coalesce(max(number), 0) as newest from book_log)
+    cross join (select id, row_number() over (order by id) as place from books where ${isNew('id')})
+  group by id - place, id / ${RUN} order by min(id)`;
 const MOVE_MARK = `update book_log_state set noted_to = ${HIGHEST} where ${HAS_NEW}`;
 
-const CREATED = note('new.id, new.id');
-const BEFORE = note(
-  'old.id, old.id',
-  FIELD_NAMES.map((name) => `old.${name}`),
-);
+const CREATED = `
+  insert into book_log (at, book, last, event, part_of)
+  select ${NOW}, new.id, new.id, event, part_of from book_log_state`;
+const BEFORE = `
+  insert into book_log (at, book, last, ${FIELDS}, event, part_of)
+  select ${NOW}, old.id, old.id, ${FIELD_NAMES.map((name) => `old.${name}`)}, event, part_of from book_log_state`;
 const DIFFERS = ['id', ...FIELD_NAMES].map((name) => `old.${name} <> new.${name}`).join(' or ');
 
 /** By what they are called for: when they act, and how. A book is noted as new before it changes. */
 const TRIGGERS = Object.entries({
-  first_update: `before update on books when ${isNew('old.id')} begin ${NOTE_ALL}; ${MOVE_MARK}; end`,
-  first_delete: `before delete on books when ${isNew('old.id')} begin ${NOTE_ALL}; ${MOVE_MARK}; end`,
+  first_update: `before update on books when ${isNew('old.id')} begin ${NOTE_NEW}; ${MOVE_MARK}; end`,
+  first_delete: `before delete on books when ${isNew('old.id')} begin ${NOTE_NEW}; ${MOVE_MARK}; end`,
   insert: `after insert on books when not (${isNew('new.id')}) begin ${CREATED}; end`,
   update: `after update on books when ${DIFFERS} begin ${BEFORE}; end`,
   new_id: `after update of id on books when old.id <> new.id and not (${isNew('new.id')}) begin ${CREATED}; end`,
@@ -83,6 +85,14 @@ export function prepareLog(db: DatabaseSync): void {
     delete from book_log_state;
     insert into book_log_state (noted_to) values (${HIGHEST})`);
 }
+
+/** SQL after `from` for the rows about a book. */
+export const about = (id: string) => `(
+  select * from book_log where book = ${id} union all select * from book_log where ${isWithin(id)}
+)`;
+
+/** Before the oldest row. */
+export const BEGINNING = '(select number - last + book - 1 from book_log order by number limit 1)';
 
 /** Rows that are removed together: a millisecond of work. */
 const PRUNED = 500;
@@ -152,7 +162,7 @@ export class LogReader {
   }
 
   /**
-   * Reads on, until it has so many books, or they are heavy. A row about many books begins a range.
+   * Reads on, until it has so many books, or they are heavy. The rest of a run is a range.
    * @returns each book once, and the position after them; that of before if there are no more rows.
    */
   next(before: LogPosition, most: number): { books: Noted[]; position: LogPosition } {
@@ -163,37 +173,39 @@ export class LogReader {
       weight += weightOf({ title: book.title ?? '', author: book.author ?? '' });
       return books.size >= most || weight >= HEAVY;
     };
-    const reached = (position: LogPosition) => ({ books: [...books.values()], position });
-    let { number } = before;
-    if (before.next <= before.last) {
-      for (const book of this.#range.iterate(before.next, before.last)) {
-        const noted = book as unknown as Noted;
-        if (add(noted)) return reached({ ...before, next: noted.id + 1 });
+    let { number, next, last } = before;
+    const rows = this.#rows.iterate(number) as Iterable<unknown> as Iterable<LogRow>;
+    const isFull = () => {
+      const found =
+        next < last ? this.#range.iterate(next, last) : next === last ? [this.#one.get(next)] : [];
+      for (const book of found as Iterable<unknown> as Iterable<Noted>) {
+        next = book.id + 1;
+        if (!books.has(book.id) && add(book)) return true;
       }
-      return reached({ number, ...NO_RANGE });
+      next = last + 1;
+      return false;
+    };
+    if (!isFull()) {
+      for (const row of rows) {
+        ({ number, last } = row);
+        next = Math.max(1, row.book); // an event has no book
+        if (isFull()) break;
+      }
     }
-    for (const row of this.#rows.iterate(number) as Iterable<unknown> as Iterable<LogRow>) {
-      number = row.number;
-      if (row.book < row.last) return reached({ number, next: row.book, last: row.last });
-      const isKnown = row.book === 0 || books.has(row.book);
-      if (!isKnown && add(this.#one.get(row.book) as unknown as Noted)) break;
-    }
-    return reached({ number, ...NO_RANGE });
+    return { books: [...books.values()], position: { number, ...(next > last ? NO_RANGE : { next, last }) } };
   }
 }
 
 /** Each method is called in a transaction that writes. Those that note use `get`: see `SqliteIndex`. */
 export class BookLog {
-  readonly #each: StatementSync;
-  readonly #all: StatementSync;
+  readonly #new: StatementSync;
   readonly #moveMark: StatementSync;
   readonly #setPart: StatementSync;
   readonly #begin: StatementSync;
   readonly #takeBack: StatementSync;
 
   constructor(db: DatabaseSync) {
-    this.#each = db.prepare(NOTE_EACH);
-    this.#all = db.prepare(`${NOTE_ALL} returning 1`);
+    this.#new = db.prepare(`${NOTE_NEW} returning 1`);
     this.#moveMark = db.prepare(MOVE_MARK);
     this.#takeBack = db.prepare('delete from book_log where number = ?');
     this.#setPart = db.prepare('update book_log_state set event = ?, part_of = ?');
@@ -202,15 +214,9 @@ export class BookLog {
     );
   }
 
-  /** Notes new books as one change each. */
-  noteEach(): void {
-    this.#each.get();
-    this.#moveMark.get();
-  }
-
-  /** Notes new books as one change. Before own books are stored, it notes those of other programs. */
-  noteAll(): void {
-    if (this.#all.get() !== undefined) this.#moveMark.get();
+  /** Notes new books. Before own books are stored, it notes those of other programs. */
+  noteNew(): void {
+    if (this.#new.get() !== undefined) this.#moveMark.get();
   }
 
   /** @returns the number of a new event. */

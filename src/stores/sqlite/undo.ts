@@ -5,18 +5,21 @@ import { type Book, FIELD_NAMES } from '../../books/book.ts';
 import type { NotUndone, UndoRequest } from '../../books/store.ts';
 import type { UndoneBooks } from '../bulk.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { disjoint, type Fields, type IdRange } from '../states.ts';
+import { changeOf, disjoint, type Fields, hasChange, type IdRange } from '../states.ts';
 import { Skipped } from './faults.ts';
+import { about } from './log.ts';
 import { preparing } from './structure.ts';
 
 /** Rows that are looked through for the first one since a time, at most, while requests wait. */
 const MOST_ROWS = 100_000;
 
-/** The rows that are taken back. */
+/** The changes that are taken back. */
 interface Selection {
   /** A condition in SQL, with the number of the first one. */
   readonly condition: string;
   readonly from: number;
+  /** If it is one change, its book. */
+  readonly book?: number;
 }
 
 /** Of a book that is gone. */
@@ -36,14 +39,17 @@ export class Undo {
   select(request: UndoRequest, most = MOST_ROWS): Selection | NotUndone {
     if ('since' in request) return this.#since(request.since, most);
     const from = 'change' in request ? request.change : request.import;
-    const row = this.#prepare('select book, last, event from book_log where number = ?').get(from);
-    if (row?.book !== row?.last) return 'unknown'; // of books that were stored together, none can be meant alone
+    const find = this.#prepare(`
+      select last - number + $from as book, event from book_log where ${hasChange('$from')} order by number limit 1`);
+    const row = find.get({ from });
     const isEvent = row?.book === 0;
     const isKnown =
       'change' in request
         ? row !== undefined && row.event !== 'beginning'
         : isEvent && row.event === 'import';
-    return isKnown ? { condition: isEvent ? 'part_of = $from' : 'number = $from', from } : 'unknown';
+    if (row === undefined || !isKnown) return 'unknown';
+    if (isEvent) return { condition: 'part_of = $from', from };
+    return { condition: `${changeOf('$id')} = $from`, from, book: Number(row.book) };
   }
 
   /** The rows after the last one that is older. */
@@ -60,7 +66,8 @@ export class Undo {
   }
 
   /** The books of a selection, each in one range or several. */
-  books({ condition, from }: Selection): IdRange[] {
+  books({ condition, from, book }: Selection): IdRange[] {
+    if (book !== undefined) return [{ book, last: book }];
     const books = this.#prepare(`
       select book, max(last) as last from book_log where book > 0 and ${condition} group by book order by book`);
     return disjoint(books.all({ from }) as unknown as IdRange[]);
@@ -86,12 +93,7 @@ export class Undo {
   #undo(id: number, { condition, from }: Selection, isDryRun: boolean): 'undone' | 'left' | 'same' {
     const now = this.#prepare(`select ${ID_AND_FIELDS} from books where id = ?`).get(id) as Book | undefined;
     const rows = this.#prepare(`
-      select ${FIELDS}, (${condition}) as isSelected, number from book_log where book = $id and number >= $from
-      union all
-      select ${FIELDS}, (${condition}) as isSelected, number from (
-        select * from book_log where last > book and book < $id order by book desc limit 1
-      ) where last >= $id and number >= $from
-      order by number desc`);
+      select number, ${FIELDS}, (${condition}) as isSelected from ${about('$id')} where number >= $from order by number desc`);
     const present: Fields = now ?? NONE;
     let wanted = present;
     let after = present;

@@ -21,7 +21,7 @@ import {
   untilHeavy,
 } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
-import { asNumbers, asUndone, batchesOf, countOf, FEW } from '../states.ts';
+import { asNumbers, asUndone, batchesOf, countOf } from '../states.ts';
 import { Skipped } from './faults.ts';
 import { BookLog } from './log.ts';
 import { type NewId, NewIds } from './new-ids.ts';
@@ -73,10 +73,10 @@ export class Writes {
   }
 
   insert(books: readonly BookFields[]): number[] {
-    this.#log.noteAll();
+    this.#log.noteNew();
     const newId = this.#newIds.begin();
     const ids = books.map((book) => this.#insertOne(newId, book));
-    this.#log.noteEach();
+    this.#log.noteNew();
     return ids;
   }
 
@@ -89,7 +89,7 @@ export class Writes {
     if (known?.fingerprint === once?.fingerprint && known)
       return { ...asUndone(JSON.parse(String(known.ids))), isReplay: true };
     if (known) return 'conflict';
-    this.#log.noteAll();
+    this.#log.noteNew();
     const selection = this.#undo.select(request);
     if (typeof selection === 'string') return selection;
     const ranges = this.#undo.books(selection);
@@ -116,7 +116,7 @@ export class Writes {
 
   /** Notes the new books of other programs. */
   noteNew(): void {
-    this.#log.noteAll();
+    this.#log.noteNew();
   }
 
   /** Lets other work run if it takes long. */
@@ -161,7 +161,7 @@ export class Writes {
         return { ids: JSON.parse(String(known.ids)), isReplay: true };
       }
     }
-    this.#log.noteAll();
+    this.#log.noteNew();
     const newId = this.#newIds.begin();
     const ids: number[] = [];
     let end = performance.now() + this.#turn;
@@ -171,8 +171,7 @@ export class Writes {
       await nextTurn();
       end = performance.now() + this.#turn;
     }
-    if (books.length > FEW) this.#log.noteAll();
-    else this.#log.noteEach();
+    this.#log.noteNew();
     if (once !== undefined) {
       this.#keep(once, ids);
     }
