@@ -1,6 +1,7 @@
 // Owns: the SQL of searches that only PostgreSQL has. Twin of `sqlite/dialect.ts`.
 
 import type { IndexDialect } from '../search-sql.ts';
+import { idsIn } from './statements.ts';
 
 /** With which the words of a field are marked in the index. */
 const FIELD_LABELS = { title: 'A', author: 'B' };
@@ -36,8 +37,7 @@ export const POSTGRES_DIALECT: IndexDialect = {
 
   idsValue: (ids) => `{${ids}}`,
 
-  wantedBooks: (ids) =>
-    `unnest(${ids}::bigint[]) with ordinality as wanted (id, place) join books using (id)`,
+  wantedBooks: (ids) => `${idsIn(ids)} with ordinality as wanted (id, place) join books using (id)`,
 
   deadlineTest: () => '', // the server ends a statement that takes too long
 };

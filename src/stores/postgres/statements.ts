@@ -3,8 +3,11 @@
 import type { Book } from '../../books/book.ts';
 import { COLUMNS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 
+/** SQL after `from` for ids. A planner that knows how many there are may read all books to find a hundred; now it looks each one up. */
+export const idsIn = (parameter: string) => `unnest((select ${parameter}::bigint[]))`;
+
 /** The books with the ids of $1, each looked for in its own partition: the end of `from` and the beginning of the conditions. */
-export const WITH_IDS = 'unnest($1::bigint[]) as wanted (id) join books using (id) where true';
+export const WITH_IDS = `${idsIn('$1')} as wanted (id) join books using (id) where true`;
 
 /** Bytes of the texts of a book that a statement for many books reads with them: 512 of them take 32 MiB. */
 const LARGEST_LIGHT = 65_536;

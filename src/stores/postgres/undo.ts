@@ -24,7 +24,7 @@ import {
 } from '../states.ts';
 import type { Query } from './connections.ts';
 import { about, NEW_NUMBER, NOTE_EVENT, SET_PART } from './log.ts';
-import { DURABLY } from './statements.ts';
+import { DURABLY, idsIn } from './statements.ts';
 
 /** The changes that are taken back. */
 export interface Selection {
@@ -86,7 +86,7 @@ const stateOf = (book: string) => `array[${book}.title, ${book}.author, ${book}.
 const decisions = (condition: string) => `
   about as (
     select wanted.id, row.*, coalesce(${condition}, false) as selected, ${stateOf('row')} as before, ${stateOf('books')} as present
-    from unnest($1::bigint[]) as wanted (id) cross join lateral (
+    from ${idsIn('$1')} as wanted (id) cross join lateral (
       select ${changeOf('wanted.id')} as change, at, event, part_of, ${FIELDS} from ${about('0', 'wanted.id')}
     ) as row left join books on books.id = wanted.id
   ), followed as (
