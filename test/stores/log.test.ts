@@ -41,5 +41,29 @@ for (const store of STORES) {
         [6, 6, 'C', '', 0],
       ]);
     });
+
+    test('each change has a number, while several programs store books together', async (context) => {
+      const dbUrl = await store.freshUrl();
+      const services = [await startTestService(dbUrl), await startTestService(dbUrl)];
+      for (const { stop } of services) context.after(stop);
+      const body = Array.from({ length: 1500 }, (_, year) => ({ year }));
+      const storeAll = async ({ client }: (typeof services)[number]) => {
+        for (let time = 0; time < 4; time += 1) {
+          assert.equal((await client.request('POST', '/books', { body })).status, 201);
+          await client.create({});
+        }
+      };
+      await Promise.all(services.map(storeAll));
+      const rows = await executeOn(dbUrl, 'select book, last, number from book_log order by number');
+      let newest = 0;
+      let books = 0;
+      for (const row of rows) {
+        const [book, last, number] = Object.values(row).map(Number) as [number, number, number];
+        assert.ok(number - (last - book) > newest, `${number} of ${book} to ${last}`);
+        newest = number;
+        if (book > 0) books += last - book + 1;
+      }
+      assert.equal(books, 2 * 4 * 1501);
+    });
   });
 }
