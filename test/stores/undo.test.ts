@@ -109,6 +109,49 @@ for (const store of STORES) {
       assert.deepEqual(await client.list(), books);
     });
 
+    test('rule H5: undos since a time are left alone, and hinder no undo', async (context) => {
+      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      await client.create({ title: 'A' });
+      await client.create({ title: 'B' });
+      const before = await client.list();
+      const [newest] = await statesOf(client, 2);
+      await executeOn(dbUrl, `update book_log set at = at - ${AN_HOUR[store.name]}`);
+      const since = new Date(Date.parse(newest?.at ?? '') - 1_800_000).toISOString();
+      const undoNewest = async (id: number) => undo(client, { change: await newestOf(client, id) });
+      await client.request('DELETE', '/book/1');
+      await undoNewest(1);
+      await client.request('DELETE', '/book/1'); // again by mistake
+      for (const year of [2, 3]) {
+        await client.request('PUT', '/book/2', { body: { year } });
+        if (year === 2) await undoNewest(2);
+      }
+      const { id } = await client.create({ title: 'C' });
+      await client.request('DELETE', `/book/${id}`);
+      await undoNewest(id);
+      const { undone, left } = await undo(client, { since });
+      assert.deepEqual([undone, left], [3, []]);
+      assert.deepEqual(await client.list(), before);
+      assert.deepEqual(await undo(client, { since }), { change: null, undone: 0, left: [] });
+    });
+
+    test('rules 12 and H5: a book with the highest id comes back, and new ones get low ids', async (context) => {
+      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      const newIds: number[] = [];
+      const create = async () => newIds.push((await client.create({})).id);
+      await create();
+      await executeOn(dbUrl, 'insert into books (id) values (9007199254740991)');
+      await create();
+      await client.request('DELETE', '/book/9007199254740991');
+      await create();
+      await undo(client, { change: await newestOf(client, 9007199254740991) });
+      await create();
+      await client.request('DELETE', '/book/4');
+      await create();
+      assert.deepEqual(newIds, [1, 2, 3, 4, 5]);
+    });
+
     test('rule H5: a request with a key undoes nothing twice, and others are refused by name', async (context) => {
       const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
       context.after(stop);

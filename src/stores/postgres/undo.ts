@@ -77,28 +77,38 @@ export async function booksOf(
 const BE_ALONE = 'select from book_log_state for update';
 const LOCK = `select from books where id = any($1::bigint[]) and ${DURABLY} order by id for update`;
 
+/** The present state follows the rows as one more. */
+const LAST = Number.MAX_SAFE_INTEGER;
 const stateOf = (book: string) => `array[${book}.title, ${book}.author, ${book}.year::text]`;
 
 /**
  * For the books of $1: what each was before the first of the selected rows. It is free unless others have changed it since: what
- * they did between two of them, or after the last one, may only come to nothing.
+ * they did between two of them, or after the last one, may only lead back to a state that it had before.
  */
 const decisions = (condition: string) => `
   about as (
-    select wanted.id, row.*, coalesce(${condition}, false) as selected, ${stateOf('row')} as before, ${stateOf('books')} as present
+    select wanted.id, row.*, coalesce(${condition}, false) as selected, ${stateOf('row')} as before
     from ${idsIn('$1')} as wanted (id) cross join lateral (
       select ${changeOf('wanted.id')} as change, at, event, part_of, ${FIELDS} from ${about('0', 'wanted.id')}
-    ) as row left join books on books.id = wanted.id
+    ) as row
+    union all
+    select id, ${LAST}, null, null, null, ${FIELDS}, true, ${stateOf('books')} from ${idsIn('$1')} as wanted (id) left join books using (id)
   ), followed as (
-    select *, lead(before, 1, present) over (partition by id order by change) as after from about
-  ), selection as (
-    select *, lead(before, 1, present) over (partition by id order by change) as later from followed where selected
+    select *, lag(selected) over (partition by id order by change) as previous,
+      bool_or(selected) over (partition by id order by change rows between unbounded preceding and 1 preceding) as has_begun
+    from about
+  ), checked as (
+    select *, not has_begun or not selected or previous or min(change) filter (where selected or has_begun and previous)
+      over (partition by id, before) < change as is_free
+    from followed
   ), decided as (
-    select distinct on (id) id, ${FIELDS}, present[1] is not null as is_there,
-      bool_and(after is not distinct from later) over (partition by id) as is_free, before, present
-    from selection order by id, change
+    select distinct on (id) id, ${FIELDS}, before, last_value(before) over book as present,
+      bool_and(coalesce(is_free, true)) over book as is_free
+    from checked where selected window book as (
+      partition by id order by change rows between unbounded preceding and unbounded following
+    ) order by id, change
   ), differing as (
-    select * from decided where before is distinct from present
+    select *, present[1] is not null as is_there from decided where before is distinct from present
   )`;
 
 const look = (condition: string) => `

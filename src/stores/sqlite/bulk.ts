@@ -171,7 +171,10 @@ class SqliteBulk implements BulkStore {
 
   async insertWithIds(batches: InBatches<Book>): Promise<void> {
     for await (const books of batches)
-      this.#ids.keep(books, () => this.#insert('books', ['id', ...FIELD_NAMES], books));
+      this.#ids.keep(
+        books.map(({ id }) => id),
+        () => this.#insert('books', ['id', ...FIELD_NAMES], books),
+      );
   }
 
   async *insertNew(rows: InBatches<BookFields>, isDryRun: boolean): AsyncGenerator<StoredBooks, void, void> {
@@ -212,7 +215,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async undo(request: UndoRequest, isDryRun: boolean) {
-    const undo = new Undo(this.#db);
+    const undo = new Undo(this.#db, this.#ids);
     const selection = await this.inTransaction(async () => undo.select(request, Number.MAX_SAFE_INTEGER));
     if (typeof selection === 'string') return selection;
     const ranges = undo.books(selection);

@@ -1,13 +1,15 @@
 // Owns: taking changes back in a SQLite file, and which imports and undos there were (rule H5). Twin of `postgres/undo.ts`.
 
+import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
-import { type Book, FIELD_NAMES } from '../../books/book.ts';
+import type { Book } from '../../books/book.ts';
 import type { NotUndone, UndoRequest } from '../../books/store.ts';
 import type { UndoneBooks } from '../bulk.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { changeOf, disjoint, type Fields, hasChange, type IdRange } from '../states.ts';
 import { Skipped } from './faults.ts';
 import { about } from './log.ts';
+import type { NewIds } from './new-ids.ts';
 import { preparing } from './structure.ts';
 
 /** Rows that are looked through for the first one since a time, at most, while requests wait. */
@@ -30,9 +32,11 @@ type Row = Fields & { readonly isSelected: 0 | 1 };
 /** Each method is called in a transaction. */
 export class Undo {
   readonly #prepare;
+  readonly #newIds: NewIds;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, newIds: NewIds) {
     this.#prepare = preparing(db);
+    this.#newIds = newIds;
   }
 
   /** @param most rows that are looked through. */
@@ -86,28 +90,35 @@ export class Undo {
   }
 
   /**
-   * Makes a book what it was before the first of the selected rows, unless others have changed it since: what they did between
-   * two of them, or after the last one, may only come to nothing.
+   * Makes a book what it was before the first of the selected rows, unless others have changed it since: what they did between two
+   * of them, or after the last one, may only lead back to a state that it had before.
    * @returns `same` if it is as it was.
    */
   #undo(id: number, { condition, from }: Selection, isDryRun: boolean): 'undone' | 'left' | 'same' {
     const now = this.#prepare(`select ${ID_AND_FIELDS} from books where id = ?`).get(id) as Book | undefined;
     const rows = this.#prepare(`
-      select number, ${FIELDS}, (${condition}) as isSelected from ${about('$id')} where number >= $from order by number desc`);
+      select number, ${FIELDS}, (${condition}) as isSelected from ${about('$id')} where number >= $from order by number`);
     const present: Fields = now ?? NONE;
-    let wanted = present;
-    let after = present;
+    const had = new Set<string>();
+    let wanted: Fields | undefined;
+    let isByOthers = false;
     let isFree = true;
+    const follow = (before: Fields, isSelected: boolean) => {
+      const state = keyOf(before);
+      if (isSelected && isByOthers) isFree &&= had.has(state);
+      if (isSelected || !isByOthers) had.add(state);
+      isByOthers = !isSelected;
+    };
     for (const row of rows.iterate({ id, from }) as Iterable<unknown> as Iterable<Row>) {
-      if (row.isSelected) {
-        isFree &&= areEqual(after, wanted);
-        wanted = row;
-      }
-      after = row;
+      const isSelected = row.isSelected === 1;
+      if (isSelected) wanted ??= row;
+      if (wanted !== undefined) follow(row, isSelected);
     }
-    if (areEqual(present, wanted)) return 'same';
+    follow(present, true);
+    if (wanted === undefined || keyOf(present) === keyOf(wanted)) return 'same';
     if (!isFree) return 'left';
-    if (!isDryRun) this.#store(id, now !== undefined, wanted);
+    const before = wanted;
+    if (!isDryRun) this.#newIds.keep([id], () => this.#store(id, now !== undefined, before));
     return 'undone';
   }
 
@@ -123,6 +134,7 @@ export class Undo {
   }
 }
 
-function areEqual(one: Fields, other: Fields): boolean {
-  return FIELD_NAMES.every((name) => one[name] === other[name]);
+/** Equal for equal states. */
+function keyOf({ title, author, year }: Fields): string {
+  return hash('sha256', JSON.stringify([title, author, year]));
 }

@@ -48,7 +48,7 @@ export class Writes {
     this.#turn = times.sqlite.turn;
     this.#newIds = new NewIds(db);
     this.#log = new BookLog(db);
-    this.#undo = new Undo(db);
+    this.#undo = new Undo(db, this.#newIds);
     const insert = (id: NewId) =>
       db.prepare(`insert into books (id, title, author, year) values (${id}, ?, ?, ?)`);
     this.#inserts = { null: insert('null'), 'new_id()': insert('new_id()') };
