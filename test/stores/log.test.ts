@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { STORES, startTestService } from '../support/service.ts';
+import { SQLITE, STORES, startTestService } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 
 const ROWS = {
@@ -41,6 +41,30 @@ for (const store of STORES) {
         [6, 6, 'C', '', 0],
       ]);
     });
+
+    if (store === SQLITE)
+      test('it has the books that another program replaces', async (context) => {
+        const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+        context.after(stop);
+        for (const title of ['A', 'B', 'C']) await client.create({ title });
+        const sql = (statement: string) => executeOn(dbUrl, statement);
+        await sql("insert or replace into books (id, title) values (1, 'A, replaced')");
+        await sql("insert or ignore into books (id, title) values (2, 'ignored')");
+        await sql("insert into books (id) values (2) on conflict do update set title = 'B, changed'");
+        await sql('update or replace books set id = 1 where id = 3');
+        const titles = async (id: number) =>
+          (await client.request('GET', `/book/${id}/history`)).data.map(
+            ({ book }: { book: { title: string } | null }) => book?.title ?? null,
+          );
+        assert.deepEqual(await titles(1), ['C', 'A, replaced', 'A']);
+        assert.deepEqual(await titles(2), ['B, changed', 'B']);
+        assert.deepEqual(await titles(3), [null, 'C']);
+        const [, { change }] = (await client.request('GET', '/book/1/history')).data;
+        await sql('delete from books where id = 1');
+        await client.request('POST', '/undo', { body: { change } });
+        await sql("insert into books (id, title) values (1, 'again')");
+        assert.deepEqual(await titles(1), ['again', null, 'C', 'A, replaced', 'A']);
+      });
 
     test('each change has a number, while several programs store books together', async (context) => {
       const dbUrl = await store.freshUrl();

@@ -351,8 +351,9 @@ class SqliteBulk implements BulkStore {
 /** SQL that stores this many rows. */
 function insertion(table: string, columns: readonly string[], rows: number, newId?: NewId): string {
   const [id, value] = newId === undefined ? ['', ''] : ['id, ', `${newId}, `];
-  const row = `(${value}${columns.map(() => '?')})`;
-  return `insert into ${table} (${id}${columns}) values ${Array(rows).fill(row)}`;
+  const row = `${value}${columns.map(() => '?')}`;
+  const source = rows === 1 ? `select ${row}` : `values ${Array(rows).fill(`(${row})`)}`; // see `Writes`
+  return `insert into ${table} (${id}${columns}) ${source}`;
 }
 
 /** @throws OperatorError that names the temporary file, not the store, as the cause. */

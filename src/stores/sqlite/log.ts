@@ -19,8 +19,8 @@ const TABLES = [
     number integer primary key, at integer not null, book integer not null, last integer not null,
     title text, author text, year integer, event text, part_of integer
   ) strict`,
-  // With the event that the writes of a transaction are a part of.
-  'create table book_log_state (noted_to integer not null, event text, part_of integer) strict',
+  // With the event that the writes of a transaction are a part of, and the number of the row of the latest book that was replaced.
+  'create table book_log_state (noted_to integer not null, event text, part_of integer, replaced integer) strict',
   'create index book_log_books on book_log (book)',
   'create index book_log_new_books on book_log (book) where last > book',
   'create index book_log_parts on book_log (part_of) where part_of is not null',
@@ -45,16 +45,26 @@ const MOVE_MARK = `update book_log_state set noted_to = ${HIGHEST} where ${HAS_N
 
 const CREATED = `
   insert into book_log (at, book, last, event, part_of)
-  select ${NOW}, new.id, new.id, event, part_of from book_log_state`;
+  select ${NOW}, new.id, new.id, event, part_of from book_log_state where not exists (
+    select 1 from book_log where number = replaced and book = new.id and number = (select max(number) from book_log)
+  )`;
 const BEFORE = `
   insert into book_log (at, book, last, ${FIELDS}, event, part_of)
   select ${NOW}, old.id, old.id, ${FIELD_NAMES.map((name) => `old.${name}`)}, event, part_of from book_log_state`;
+/** SQLite calls no trigger for a book that `insert or replace` removes. If none is removed in the end, the row alters nothing. */
+const IS_THERE = 'new.id > 0 and exists (select 1 from books where id = new.id)';
+const REPLACED = `
+  insert into book_log (at, book, last, ${FIELDS}, event, part_of)
+  select ${NOW}, id, id, ${FIELDS}, event, part_of from book_log_state cross join books where id = new.id;
+  update book_log_state set replaced = (select max(number) from book_log)`;
 const DIFFERS = ['id', ...FIELD_NAMES].map((name) => `old.${name} <> new.${name}`).join(' or ');
 
 /** By what they are called for: when they act, and how. A book is noted as new before it changes. */
 const TRIGGERS = Object.entries({
   first_update: `before update on books when ${isNew('old.id')} begin ${NOTE_NEW}; ${MOVE_MARK}; end`,
   first_delete: `before delete on books when ${isNew('old.id')} begin ${NOTE_NEW}; ${MOVE_MARK}; end`,
+  replace: `before insert on books when ${IS_THERE} begin ${NOTE_NEW}; ${MOVE_MARK}; ${REPLACED}; end`,
+  replace_by_id: `before update of id on books when old.id <> new.id and ${IS_THERE} begin ${NOTE_NEW}; ${MOVE_MARK}; ${REPLACED}; end`,
   insert: `after insert on books when not (${isNew('new.id')}) begin ${CREATED}; end`,
   update: `after update on books when ${DIFFERS} begin ${BEFORE}; end`,
   new_id: `after update of id on books when old.id <> new.id and not (${isNew('new.id')}) begin ${CREATED}; end`,

@@ -49,9 +49,11 @@ export class Writes {
     this.#newIds = new NewIds(db);
     this.#log = new BookLog(db);
     this.#undo = new Undo(db, this.#newIds);
-    const insert = (id: NewId) =>
-      db.prepare(`insert into books (id, title, author, year) values (${id}, ?, ?, ?)`);
-    this.#inserts = { null: insert('null'), 'new_id()': insert('new_id()') };
+    const insert = (row: string) => db.prepare(`insert into books (id, title, author, year) ${row}`);
+    this.#inserts = {
+      null: insert('values (null, ?, ?, ?)'),
+      'new_id()': insert('select new_id(), ?, ?, ?'), // with `values`, SQLite calls it for a trigger again
+    };
     this.#update = db.prepare(`
       update books set title = coalesce(?, title), author = coalesce(?, author), year = coalesce(?, year)
       where id = ?
