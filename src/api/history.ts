@@ -49,7 +49,7 @@ export async function readChanges(
 
 export async function readHistory({ path }: Exchange, { catalogue }: AppParts): Promise<Answer> {
   const query = readPlace(path.query, (content) =>
-    Number.isSafeInteger(content) ? Number(content) : undefined,
+    Number.isSafeInteger(content) && Number(content) > 0 ? Number(content) : undefined,
   );
   if ('invalid' in query) return invalidParameter(query.invalid);
   const { cursor, limit } = query;

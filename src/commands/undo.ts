@@ -39,7 +39,7 @@ export const OPTIONS = {
 const SEE = 'See book-catalogue undo --help.';
 
 /** Lines of a list, and ids in a sentence. */
-const LISTED = 50;
+const LISTED = 1000;
 const NAMED = 20;
 
 export async function run(context: CommandContext, { options }: Arguments): Promise<number> {
@@ -156,11 +156,13 @@ function numberOf(option: string, text: string): number {
  */
 function timeOf(text: string): number {
   const [, date, time, offset = ''] =
-    /^(\d{4}-\d\d-\d\d)?[T ]?(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?(Z|[+-]\d\d:\d\d)?$/i.exec(text) ?? [];
+    /^(\d{4}-\d\d-\d\d)?[T ]?(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?( ?UTC|Z|[+-]\d\d:\d\d)?$/i.exec(text) ?? [];
   const today = new Date();
   const [year, month, day] = [today.getFullYear(), today.getMonth() + 1, today.getDate()];
   const two = (number: number) => String(number).padStart(2, '0');
-  const found = Date.parse(`${date ?? `${year}-${two(month)}-${two(day)}`}T${time ?? '00:00'}${offset}`);
+  const found = Date.parse(
+    `${date ?? `${year}-${two(month)}-${two(day)}`}T${time ?? '00:00'}${offset.replace(/ ?UTC/i, 'Z')}`,
+  );
   if ((date === undefined && time === undefined) || Number.isNaN(found))
     throw new UsageError(
       `--since must be a time such as 10:40, "2026-11-27 10:40" or 2026-11-27T10:40:00Z. ${SEE}`,

@@ -2,7 +2,7 @@
 // about it (rule H4).
 
 import { type Book, FIELD_NAMES } from '../books/book.ts';
-import { HEAVY, type State, type States, type Undone, weightOf } from '../books/store.ts';
+import { HEAVY, type State, type States, type Undone, type UndoRequest, weightOf } from '../books/store.ts';
 
 // New books that are stored together have one row for each run of ids. Each of them has a number: that of the row is the last
 // one's, and those of the others come before it.
@@ -23,6 +23,14 @@ export const hasChange = (number: string) =>
 
 /** Something that changes many books. */
 export type LogEvent = 'import' | 'undo';
+
+/** Whether a row is that of an import or undo which a request names. */
+export function isEventOf(
+  request: UndoRequest,
+  { book, event }: { readonly book: number; readonly event: string | null },
+): boolean {
+  return book === 0 && (event === 'import' || (event === 'undo' && 'change' in request));
+}
 
 /** The fields of a book, or null if there is none. */
 export type Fields = Omit<Book, 'id'> | { readonly title: null; readonly author: null; readonly year: null };

@@ -178,10 +178,14 @@ class Server {
       return stays !== undefined && inOrder(row, stays) < 0 && isEnded;
     });
     const gone = new Set(filtered);
+    const emptied = stays !== undefined && stays.book > 0 && stays.xid < xmin ? [stays] : [];
     return () => {
-      this.rows = this.rows.filter((row) => !gone.has(row));
-      this.#pruned = Math.max(this.#pruned, ...filtered.map(({ xid }) => xid));
-      return gone.size;
+      this.rows = this.rows.flatMap((row) => {
+        if (gone.has(row)) return [];
+        return emptied.includes(row) ? { ...row, book: 0, last: 0 } : row;
+      });
+      this.#pruned = Math.max(this.#pruned, ...[...filtered, ...emptied].map(({ xid }) => xid));
+      return gone.size + emptied.length;
     };
   }
 

@@ -309,10 +309,12 @@ for (const store of STORES) {
       for (let year = 1; year <= 5; year += 1) await client.create({ title: 'Kept', year });
       for (const path of ['/changes', '/book/1/history', '/book/x/history'])
         assert.deepEqual((await client.request('GET', path, { token: null })).message, 'Not found');
+      await client.request('DELETE', '/book/1');
       const countOf = async (table: string) => (await executeOn(dbUrl, `select 1 from ${table}`)).length;
       await waitUntil(async () => (await countOf('book_log')) === (await countOf('book_log_state'))); // the newest of each place
+      await waitUntil(async () => (await countOf('book_log where book > 0')) === 0); // they are empty
       const { data } = await client.request('GET', '/books?q=kept');
-      assert.equal((data as Book[]).length, 5);
+      assert.equal((data as Book[]).length, 4);
     });
 
     if (store === SQLITE) {
@@ -337,7 +339,8 @@ for (const store of STORES) {
       });
     }
 
-    if (store === POSTGRES) {
+    // The copy of a table would be none of Citus.
+    if (store === POSTGRES && process.env[COORDINATOR] === undefined) {
       test('rule H2: a cursor is no longer valid in a database whose dump was restored', async (context) => {
         const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
         context.after(stop);
@@ -351,7 +354,9 @@ for (const store of STORES) {
         );
         assert.equal((await client.request('GET', copy.path)).status, 410);
       });
+    }
 
+    if (store === POSTGRES) {
       test('rules H1 and H2: no follower waits for a transaction that another program leaves open, and what it has written comes at its end', async (context) => {
         const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
         context.after(stop);

@@ -3,6 +3,7 @@
 // none of a transaction that takes long, and waits for none. Twin of `sqlite/log.ts`.
 
 import type { QueryResultRow } from 'pg';
+import { FIELD_NAMES } from '../../books/book.ts';
 import { FIELDS, withTypes } from '../columns.ts';
 import { isWithin, RUN } from '../states.ts';
 import type { Query } from './connections.ts';
@@ -216,8 +217,9 @@ export const about = (place: string, id: string, end = '') => `(
 const PRUNED = 1000;
 
 /**
- * Removes the oldest rows of the place $1 if they are older than $2 milliseconds. The newest of the old ones stays: readers who wait
- * have read it. So do those after a transaction that is in progress in the snapshot $3: readers have not seen what it writes.
+ * Removes the oldest rows of the place $1 if they are older than $2 milliseconds. The newest of the old ones stays, without its
+ * content: readers who wait have read it. So do those after a transaction that is in progress in the snapshot $3: readers have not
+ * seen what it writes.
  * @param isRead a condition for rows that may be removed.
  */
 export const pruneStatement = (isRead: string) => `
@@ -231,8 +233,15 @@ export const pruneStatement = (isRead: string) => `
       and (oldest.xid, oldest.number) < (stays.xid, stays.number)
       and oldest.xid < pg_snapshot_xmin($3::pg_snapshot) and ${isRead}
     returning book_log.xid
+  ), emptied as (
+    update book_log set book = 0, last = 0, event = null, part_of = null, ${FIELD_NAMES.map((name) => `${name} = null`)}
+    from stays as oldest
+    where book_log.place = $1 and book_log.xid = oldest.xid and book_log.number = oldest.number
+      and book > 0 and oldest.xid < pg_snapshot_xmin($3::pg_snapshot) and ${isRead}
+    returning book_log.xid
   ), noted as (
-    update book_log_state set pruned = newest from (select max(xid) as newest from gone) as removed
+    update book_log_state set pruned = newest
+    from (select max(xid) as newest from (select xid from gone union all select xid from emptied) as removed) as removed
     where place = $1 and newest > pruned
   )
   select count(*) = ${PRUNED} as "isMore" from gone`;

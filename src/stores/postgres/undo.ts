@@ -21,6 +21,7 @@ import {
   disjoint,
   hasChange,
   type IdRange,
+  isEventOf,
 } from '../states.ts';
 import type { Query } from './connections.ts';
 import { about, NEW_NUMBER, NOTE_EVENT, SET_PART } from './log.ts';
@@ -52,13 +53,10 @@ export async function select(query: Query, request: UndoRequest): Promise<Select
   }
   const value = 'change' in request ? request.change : request.import;
   const [row] = (await query<{ book: number; event: string | null }>(FIND, [value])).rows;
-  const isEvent = row?.book === 0;
-  const isKnown =
-    'change' in request ? row !== undefined && row.event !== 'beginning' : isEvent && row.event === 'import';
-  if (row === undefined || !isKnown) return 'unknown';
-  return isEvent
-    ? { condition: (event) => `part_of = ${event}::bigint`, value }
-    : { condition: (number) => `change = ${number}::bigint`, value, book: row.book };
+  if (row !== undefined && isEventOf(request, row))
+    return { condition: (event) => `part_of = ${event}::bigint`, value };
+  if (!row?.book || !('change' in request)) return 'unknown';
+  return { condition: (number) => `change = ${number}::bigint`, value, book: row.book };
 }
 
 /** The books of a selection. */

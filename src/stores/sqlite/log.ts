@@ -101,17 +101,22 @@ export const about = (id: string) => `(
   select * from book_log where book = ${id} union all select * from book_log where ${isWithin(id)}
 )`;
 
-/** Before the oldest row. */
-export const BEGINNING = '(select number - last + book - 1 from book_log order by number limit 1)';
+/** Before the oldest row, unless that is empty. */
+export const BEGINNING = `(
+  select number - last + book - (book > 0 or event is not null) from book_log order by number limit 1
+)`;
 
 /** Rows that are removed together: a millisecond of work. */
 const PRUNED = 500;
 
-/** Which rows are removed. The newest of the old ones stays: readers who wait have read it, and its number must not be given again. */
-const isOld = (readTo: string) => `
-  number <= ${readTo} and number < (
-    select max(number) from (select number, at from book_log order by number limit ${PRUNED + 1}) where at < ?
-  )`;
+/** Of the rows that are no longer kept, the newest one: it stays, since readers who wait have read it, but without its content. */
+const STAYS = `(
+  select max(number) from (select number, at from book_log order by number limit ${PRUNED + 1}) where at < $end
+)`;
+
+/** Which rows are removed, and which one is emptied. @param readTo SQL for the number of the last row that may be. */
+const isOld = (readTo: string) => `number <= ${readTo} and number < ${STAYS}`;
+const isFull = (readTo: string) => `number <= ${readTo} and number = ${STAYS} and book > 0`;
 
 /**
  * Whether there are rows that are to be removed.
@@ -119,8 +124,8 @@ const isOld = (readTo: string) => `
  * @param readTo SQL for the number of the last row that may be removed.
  */
 export function mustPrune(db: DatabaseSync, kept: number, readTo: string): boolean {
-  const statement = db.prepare(`select 1 from book_log where ${isOld(readTo)} limit 1`);
-  return statement.get(Date.now() - kept) !== undefined;
+  const statement = db.prepare(`select 1 from book_log where ${isOld(readTo)} or ${isFull(readTo)} limit 1`);
+  return statement.get({ end: Date.now() - kept }) !== undefined;
 }
 
 /**
@@ -128,8 +133,13 @@ export function mustPrune(db: DatabaseSync, kept: number, readTo: string): boole
  * @returns whether there may be more to remove.
  */
 export function prune(db: DatabaseSync, kept: number, readTo: string): boolean {
-  const statement = db.prepare(`delete from book_log where ${isOld(readTo)}`);
-  return Number(statement.run(Date.now() - kept).changes) === PRUNED;
+  const end = Date.now() - kept;
+  const empty = FIELD_NAMES.map((name) => `${name} = null`);
+  const emptied = db.prepare(
+    `update book_log set book = 0, last = 0, event = null, part_of = null, ${empty} where ${isFull(readTo)}`,
+  );
+  emptied.run({ end });
+  return Number(db.prepare(`delete from book_log where ${isOld(readTo)}`).run({ end }).changes) === PRUNED;
 }
 
 /** How far a reader is: it has the rows up to a number, but not the books of a range. */

@@ -6,7 +6,7 @@ import type { Book } from '../../books/book.ts';
 import type { NotUndone, UndoRequest } from '../../books/store.ts';
 import type { UndoneBooks } from '../bulk.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { changeOf, disjoint, type Fields, hasChange, type IdRange } from '../states.ts';
+import { changeOf, disjoint, type Fields, hasChange, type IdRange, isEventOf } from '../states.ts';
 import { Skipped } from './faults.ts';
 import { about } from './log.ts';
 import type { NewIds } from './new-ids.ts';
@@ -45,15 +45,10 @@ export class Undo {
     const from = 'change' in request ? request.change : request.import;
     const find = this.#prepare(`
       select last - number + $from as book, event from book_log where ${hasChange('$from')} order by number limit 1`);
-    const row = find.get({ from });
-    const isEvent = row?.book === 0;
-    const isKnown =
-      'change' in request
-        ? row !== undefined && row.event !== 'beginning'
-        : isEvent && row.event === 'import';
-    if (row === undefined || !isKnown) return 'unknown';
-    if (isEvent) return { condition: 'part_of = $from', from };
-    return { condition: `${changeOf('$id')} = $from`, from, book: Number(row.book) };
+    const row = find.get({ from }) as { book: number; event: string | null } | undefined;
+    if (row !== undefined && isEventOf(request, row)) return { condition: 'part_of = $from', from };
+    if (!row?.book || !('change' in request)) return 'unknown';
+    return { condition: `${changeOf('$id')} = $from`, from, book: row.book };
   }
 
   /** The rows after the last one that is older. */
