@@ -342,8 +342,14 @@ export const followers = fc.asyncProperty(
           sent -= 1;
         });
       };
-      const query = (_: string, text: string, values: readonly unknown[], deadline: number) =>
-        send('statement', deadline, () => server.carryOut(text, values));
+      /** How many commits there were before the latest look for changes that has ended. */
+      let looked = -1;
+      const query = async (_: string, text: string, values: readonly unknown[], deadline: number) => {
+        const before = server.commits;
+        const result = await send('statement', deadline, () => server.carryOut(text, values));
+        if (text.includes('"hasMore"')) looked = before;
+        return result;
+      };
       /** Leaves out books after so many. */
       const find = async (ids: readonly number[], deadline: number) => {
         const { rows } = await send('find', deadline, () => {
@@ -421,8 +427,9 @@ export const followers = fc.asyncProperty(
       await order.during(CALM);
       isOver = true;
       statements.isPrompt = true;
-      const end = time.now + 2 * changesPause;
-      await order.untilQuiet(() => time.now >= end && sent === 0 && server.inProgress.size === 0);
+      const isQuiet = () => sent === 0 && server.inProgress.size === 0 && !time.isBusy;
+      const isSeen = () => looked === server.commits || !all.some(({ isWaiting }) => isWaiting);
+      await order.untilQuiet(() => isQuiet() && isSeen());
       for (const { isWaiting, copy } of all)
         if (isWaiting) assert.deepEqual(copy, server.books, 'a follower waits for changes that are there');
 
