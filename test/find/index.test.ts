@@ -9,9 +9,8 @@ import { blockOf } from '../support/documents.ts';
 import { connectTo } from '../support/postgres.ts';
 import { scaled } from '../support/scale.ts';
 import { POSTGRES, type RunningService, SQLITE, STORES, startTestService } from '../support/service.ts';
-import { executeOn, runOn } from '../support/sql.ts';
+import { executeOn, logPruned, runOn } from '../support/sql.ts';
 import { timesWith } from '../support/times.ts';
-import { waitUntil } from '../support/wait.ts';
 
 /** How often a book is written by one service and found by another. */
 const TIMES = scaled(200);
@@ -192,7 +191,7 @@ for (const store of STORES) {
       const without = await startTestService(dbUrl, { FIND: 'off' }, undefined, brief);
       context.after(without.stop);
       for (let year = 1; year <= 3; year += 1) await without.client.create({ year });
-      await waitUntil(async () => (await executeOn(dbUrl, 'select number from book_log')).length <= 1);
+      await logPruned(dbUrl);
       await indexAll(dbUrl);
       await without.client.create({ year: 4 }); // its row has the next number
       const { client: finder, stop } = await startTestService(dbUrl);
@@ -239,6 +238,24 @@ for (const store of STORES) {
           assert.equal((await found(client, 'q=late')).length, number);
         }
         await assertIndexCorrect(service.dbUrl);
+      });
+
+      test('rule F11: an index is not made again for rows that are gone, though a transaction was open when it read them', async (context) => {
+        const dbUrl = await store.freshUrl();
+        const madeAt = () => executeOn(dbUrl, 'select made_at from book_index_state');
+        const program = await connectTo(context, dbUrl);
+        const open = await startTestService(dbUrl);
+        await open.client.create({ title: 'Before' });
+        const before = await madeAt();
+        await program.query("begin; insert into books (title) values ('Never')");
+        await open.client.create({ title: 'Meanwhile' });
+        assert.equal(await countFound(open.client, 'year=0').finally(open.stop), 2);
+        await program.query('rollback');
+        const brief = timesWith({ history: { day: 0, prune: 20 } });
+        const pruning = await startTestService(dbUrl, {}, undefined, brief);
+        await logPruned(dbUrl).finally(pruning.stop);
+        await indexAll(dbUrl);
+        assert.deepEqual(await madeAt(), before);
       });
 
       test('rule F11: books that one statement writes are found, and none that truncate has removed', async () => {

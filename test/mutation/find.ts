@@ -151,4 +151,9 @@ export const FIND_MUTANTS = new Mutants()
   .mutant('an index on PostgreSQL is used that lacks a sorted part', INDEX, 'a part of it is missing')
   .change('(isSorted || !state.isComplete)', 'true')
   .mutant('an index on PostgreSQL is used that a newer version has made', INDEX, 'another version')
-  .change('bool_and(version = ', 'bool_and(version >= ').all;
+  .change('bool_and(version = ', 'bool_and(version >= ')
+  .mutant('rows are removed without which a start makes the index again', INDEX, 'for rows that are gone')
+  .change(
+    'oldest.xid < pg_snapshot_xmin((select seen',
+    'pg_visible_in_snapshot(oldest.xid, (select seen',
+  ).all;

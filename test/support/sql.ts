@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { execute } from './postgres.ts';
 import { fileOf } from './service.ts';
+import { waitUntil } from './wait.ts';
 
 /** Milliseconds to wait for a service that writes. */
 const BUSY_TIMEOUT = 60_000;
@@ -28,6 +29,12 @@ export async function runOn(dbUrl: string, sql: string): Promise<void> {
   } finally {
     db.close();
   }
+}
+
+/** Resolves once no more than the newest row of each place is left of the log. */
+export async function logPruned(dbUrl: string): Promise<void> {
+  const countOf = async (table: string) => (await executeOn(dbUrl, `select 1 from ${table}`)).length;
+  await waitUntil(async () => (await countOf('book_log')) === (await countOf('book_log_state')));
 }
 
 /** Blocks writes to the store until the returned function is called; books can be read. */

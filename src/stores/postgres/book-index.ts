@@ -79,9 +79,9 @@ const FOLLOWS = `
     bool_and(is_complete) as "isComplete"
   from book_log_state left join book_index_state using (place)`;
 
-/** A condition for rows of the log that the index has, in the place $1. */
+/** A condition for rows of the log that the index has, in the place $1; as strict as that of a start, `FOLLOWS`. */
 export const IS_INDEXED =
-  'pg_visible_in_snapshot(oldest.xid, (select seen from book_index_state where place = $1))';
+  'oldest.xid < pg_snapshot_xmin((select seen from book_index_state where place = $1))';
 
 /** `unindexed` has also ids that no book has. `madeAt` is another one once the index has been emptied to be made again. */
 const stateOf = (limit: number | 'all') => `
