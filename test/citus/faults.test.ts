@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { CitusServer, COORDINATOR } from '../support/citus.ts';
+import { CitusServer, COORDINATOR, removeCatalogues } from '../support/citus.ts';
 import type { Requester } from '../support/client.ts';
 import { Load } from '../support/load.ts';
 import { execute } from '../support/postgres.ts';
@@ -116,11 +116,18 @@ describe('Citus', () => {
   }
 
   test('rule 23: a worker leaves and comes back, and its shards move, while the service is used', async (context) => {
+    await removeCatalogues(); // their shards would move as well
     const { load } = await start(context, await POSTGRES.freshUrl());
     const [worker] = await CitusServer.workers();
     const { hostname, port } = new URL(worker?.url as string);
     const node = `'${hostname}', ${port}`;
+    context.after(() => execute(coordinator, `select citus_add_node(${node})`));
     await execute(coordinator, `select citus_drain_node(${node}, 'block_writes')`);
+    const remains = `select from pg_dist_cleanup join pg_dist_node on node_group_id = groupid where nodeport = ${port}`;
+    await waitUntil(async () => {
+      await execute(coordinator, 'call citus_cleanup_orphaned_resources()');
+      return (await execute(coordinator, remains)).length === 0; // else no shard could come back
+    });
     await execute(coordinator, `select citus_remove_node(${node})`);
     await load.moreWrites(200);
     await execute(coordinator, `select citus_add_node(${node})`);

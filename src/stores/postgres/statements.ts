@@ -26,11 +26,21 @@ const CHANGES =
 /** $1 of each statement is an array of different ids. */
 export type Statements = ReturnType<typeof statementsFor>;
 
-// Each condition on `books` has all ids, so that Citus sends it to their server. Without the sum, the server would compare each
-// book with all ids.
-export const STATEMENTS = statementsFor(
-  'books where id = any($1::bigint[])',
-  (rows) => `books.id + 0 = ${rows}.id and books.id = any($1::bigint[])`,
+const BOOKS = 'books where id = any($1::bigint[])';
+
+// Without the sum, the server would compare each book with all ids.
+const isOfBooks = (rows: string) => `books.id + 0 = ${rows}.id and books.id = any($1::bigint[])`;
+
+export const STATEMENTS = statementsFor(BOOKS, isOfBooks);
+
+/**
+ * For Citus, which finds the server of a shard by the ids in each condition on `books`. It lets a shard move away from under the
+ * locks of a statement that only locks, but not before the end of a transaction that may write to it.
+ */
+export const STATEMENTS_ON_SHARDS = statementsFor(
+  BOOKS,
+  isOfBooks,
+  `none as (delete from ${BOOKS} and id < 0),`,
 );
 
 /** Those would look for every id in every partition. */
@@ -39,8 +49,9 @@ export const STATEMENTS_IN_PARTITIONS = statementsFor(WITH_IDS, (rows) => `books
 /**
  * @param wanted the books of $1, as WITH_IDS.
  * @param isOf a condition for the books of these rows.
+ * @param staying the beginning of a `with` that keeps the books where they are.
  */
-function statementsFor(wanted: string, isOf: (rows: string) => string) {
+function statementsFor(wanted: string, isOf: (rows: string) => string, staying = '') {
   const light = COLUMNS.map(({ name }) => `case when ${IS_LIGHT} then ${name} end as ${name}`);
   const before = (strength: string) => `before as materialized (
     select ${ID_AND_FIELDS} from ${wanted} and ${IS_LIGHT} and ${DURABLY} for ${strength} of books skip locked
@@ -72,9 +83,11 @@ function statementsFor(wanted: string, isOf: (rows: string) => string) {
       select id, free.id is null as held from (select id from ${wanted}) as books left join free using (id)
       where ${allOf('free', 'removed')}`,
     /** Locks books and returns them; skips as `update`. */
-    lockFree: `with ${before('update')} ${states}`,
+    lockFree: `with ${staying} ${before('update')} ${states}`,
     /** Waits for the locks of others. */
-    lock: `select ${ID_AND_FIELDS} from ${wanted} and ${DURABLY} for update of books`,
+    lock: `
+      with ${staying} locked as (select ${ID_AND_FIELDS} from ${wanted} and ${DURABLY} for update of books)
+      select ${ID_AND_FIELDS} from locked`,
     /** For books that the transaction has locked, as the next one. */
     store: `update books set title = change.title, author = change.author, year = change.year from ${CHANGES} where ${isOf('change')}`,
     delete: `delete from books using unnest($1::bigint[]) as gone (id) where ${isOf('gone')}`,
