@@ -22,6 +22,9 @@ const REMOVALS = { few: 0.2, many: 0.4 };
 const ONE_FIELD = 0.3;
 const CONDITIONAL = 0.2;
 
+/** Writers that change one book at the same time: if none of them is answered, the states that are possible multiply. */
+const MEETING = 6;
+
 export interface Writer {
   /** The path of the book that it wrote last. */
   latest: string;
@@ -36,6 +39,8 @@ export class Ledger {
   readonly #history = new History();
   /** Books that may be there, with the latest tag that was seen of each. */
   readonly #books = new Map<number, string | null>();
+  /** The book of each change and removal in progress. */
+  #inProgress: readonly number[] = [];
   #lastNumber = 0;
   #writers = 0;
   /** Writes that were acknowledged, and those whose outcome is unknown. */
@@ -78,9 +83,18 @@ export class Ledger {
     return 'acknowledged';
   }
 
-  /** A book that may be there, and its tag. @param choice in [0, 1); of low numbers come few books, so that writers meet. */
-  #book(choice: number): readonly [id?: number, tag?: string | null] {
-    return [...this.#books][Math.floor(choice ** 2 * this.#books.size)] ?? [];
+  /**
+   * A book that may be there, and its tag.
+   * @param choice in [0, 1); of low numbers come few books, so that writers meet.
+   * @param writers how many may change it already.
+   */
+  #book(choice: number, writers = Number.POSITIVE_INFINITY): readonly [id?: number, tag?: string | null] {
+    const books = [...this.#books].filter(([id]) => this.#writersOf(id) <= writers);
+    return books[Math.floor(choice ** 2 * books.length)] ?? [];
+  }
+
+  #writersOf(id: number): number {
+    return this.#inProgress.filter((one) => one === id).length;
   }
 
   /** @returns undefined if another writer has changed or removed the book. */
@@ -91,7 +105,7 @@ export class Ledger {
     around: () => unknown,
   ): Promise<Outcome | undefined> {
     const kind = draw();
-    const [id, tag] = this.#book(draw());
+    const [id, tag] = this.#book(draw(), MEETING - 1);
     const isOneField = draw() < ONE_FIELD;
     const headers: Record<string, string> = draw() < CONDITIONAL && tag ? { 'if-match': tag } : {};
     this.#lastNumber += 1;
@@ -104,9 +118,11 @@ export class Ledger {
       : isRemoved
         ? ['DELETE', `/book/${id}`, { headers }]
         : ['PUT', `/book/${id}`, { body: isOneField ? { year: body.year } : body, headers }];
+    if (!isNew) this.#inProgress = [...this.#inProgress, id];
     void around();
     const answer = await answerTo(client.request(method, path, options));
     void around();
+    if (!isNew) this.#inProgress = this.#inProgress.toSpliced(this.#inProgress.indexOf(id), 1);
     if (typeof answer === 'string') {
       this.unanswered += 1;
       // No more writes without an answer come to this book: the states that are possible multiply with each.
