@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { linksOf } from '../../conformance/answers.ts';
 import { fill, manyBooks } from '../support/books.ts';
 import { type Outcome, runCommand } from '../support/command.ts';
 import { Load } from '../support/load.ts';
@@ -98,15 +99,17 @@ describe('failover', { concurrency: 2 }, () => {
   });
 
   for (const end of ['is killed', 'lives on']) {
-    test(`rule 23: a standby is promoted while its primary ${end}: writes resume there, no acknowledged one is lost, and a start finds it`, async (context) => {
+    test(`rules 23 and H2: a standby is promoted while its primary ${end}: writes resume there, no acknowledged one is lost, a start finds it, and followers begin again`, async (context) => {
       const { primary, standby } = await startPair(context, SYNCHRONOUS);
       const url = urlOf([primary, standby]);
       const { client } = await start(context, url);
       const load = await Load.start(context, client);
+      const { next = '' } = linksOf(await client.request('GET', '/changes'));
       if (end === 'is killed') await primary.kill('SIGKILL');
       await execute(standby.url(), 'select pg_promote()');
       await load.moreWrites(50);
       await load.stop(); // compares the books with the answers
+      assert.equal((await client.request('GET', next)).status, 410);
       const { id } = await (await start(context, url)).client.create({ title: end });
       assert.equal((await execute(standby.url(), `select from books where id = ${id}`)).length, 1);
     });
