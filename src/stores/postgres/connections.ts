@@ -114,6 +114,7 @@ export class Connections {
   /**
    * Sends one statement. One whose outcome is unknown is not retried. Nothing is sent after the deadline, and the server
    * ends what is in progress then.
+   * @param name of a statement that takes longer to plan than to run: each connection plans it once, unless a pooler is in between.
    * @throws StoreUnavailable
    */
   query<Row extends pg.QueryResultRow>(
@@ -121,11 +122,12 @@ export class Connections {
     text: string,
     values: unknown[],
     deadline: number,
+    name?: string,
   ): Promise<pg.QueryResult<Row>> {
     const { query: silence, statement } = this.#times;
     return this.#send(kind, deadline, (client, left) => {
-      const send = () => client.query<Row>(text, values);
-      if (client.isLimited && left === statement[kind]) return client.answered(send(), silence);
+      const send = (name?: string) => client.query<Row>({ name, text, values });
+      if (client.isLimited && left === statement[kind]) return client.answered(send(name), silence);
       const sent = [client.begin(left), send(), client.query('commit')] as const;
       return client.answered(Promise.all(sent), silence).then(([, result]) => result);
     });

@@ -167,7 +167,7 @@ export class PostgresFinder {
 
   /** While many books are not indexed, they are counted once a second. */
   async #state(deadline = Number.POSITIVE_INFINITY): Promise<IndexState> {
-    const state = await this.#ask<IndexState>(STATE, deadline);
+    const state = await this.#ask<IndexState>(STATE, deadline, 'book_index_state');
     if (state.unindexed <= STEP) {
       this.#countsAt = 0;
       return state;
@@ -180,9 +180,13 @@ export class PostgresFinder {
   }
 
   /** @returns the one row of a statement. */
-  async #ask<Row extends object>(text: string, deadline = Number.POSITIVE_INFINITY): Promise<Row> {
+  async #ask<Row extends object>(
+    text: string,
+    deadline = Number.POSITIVE_INFINITY,
+    name?: string,
+  ): Promise<Row> {
     const end = Math.min(performance.now() + this.#times.indexStatement, deadline);
-    return (await this.#connections.query<Row>('searches', text, [], end)).rows[0] as Row;
+    return (await this.#connections.query<Row>('searches', text, [], end, name)).rows[0] as Row;
   }
 
   /** Indexes some books in each of these places, unless that is in progress already; then it waits for the end of it. */
