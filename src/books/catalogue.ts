@@ -41,7 +41,7 @@ export class Catalogue {
   readonly #longSearches: Batches<LongSearch, Page>;
   /** What is read of the log. */
   readonly #history: Batches<(deadline: number) => Promise<unknown>, unknown>;
-  /** Pages of changes that will be read, by what was asked for: after a change, most of those who wait ask for the same. */
+  /** Pages of changes that will be read, by cursor and size: after a change, most of those who wait ask for the same. */
   readonly #nextPages = new Map<string, Promise<Changes | 'gone'>>();
   readonly #undos: Batches<
     (deadline: number) => ReturnType<BookStore['undo']>,
