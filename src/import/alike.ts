@@ -5,15 +5,15 @@ import type { BookFields } from '../books/book.ts';
 import { toTheEye } from '../files/alike.ts';
 import { type BulkStore, booksOf } from '../stores/bulk.ts';
 
-/** Books that are remembered, 8 bytes each. Of two with one place, the later one is. */
-const PLACES = 2 ** 20;
+/** 2^20 books are remembered, with 8 bytes each. Of two with one place, the later one is. */
+const PLACE_BITS = 20;
 
 /** Larger catalogues are not compared: reading them would take longer than most imports. */
 const MOST_STORED = 100_000;
 
 export class AlikeBooks {
-  readonly #toTheEye = new Uint32Array(PLACES);
-  readonly #exact = new Uint32Array(PLACES);
+  readonly #toTheEye = new Int32Array(2 ** PLACE_BITS);
+  readonly #exact = new Int32Array(2 ** PLACE_BITS);
 
   /** Remembers the books of a store. */
   async remember(store: BulkStore): Promise<void> {
@@ -23,28 +23,42 @@ export class AlikeBooks {
 
   /** @returns whether a different book that is the same to the eye was remembered before. */
   add({ title, author, year }: BookFields): boolean {
-    const text = `${title}\0${author}\0${year}`;
-    const seen = `${toTheEye(title)}\0${toTheEye(author)}\0${year}`;
-    const [place, digest] = digestsOf(seen);
-    const [, exact] = seen === text ? [0, digest] : digestsOf(text);
-    const isThere = this.#toTheEye[place % PLACES] === digest;
-    const isAlike = isThere && this.#exact[place % PLACES] !== exact;
+    const digits = String(year);
+    const seenTitle = toTheEye(title);
+    const seenAuthor = toTheEye(author);
+    const seen = new Digests(seenTitle, seenAuthor, digits);
+    const isPlain = seenTitle === title && seenAuthor === author;
+    const exact = isPlain ? seen.one : new Digests(title, author, digits).one;
+    const place = seen.other >>> (32 - PLACE_BITS);
+    const isThere = this.#toTheEye[place] === seen.one;
+    const isAlike = isThere && this.#exact[place] !== exact;
     if (!isThere) {
-      this.#toTheEye[place % PLACES] = digest;
-      this.#exact[place % PLACES] = exact;
+      this.#toTheEye[place] = seen.one;
+      this.#exact[place] = exact;
     }
     return isAlike;
   }
 }
 
-/** Twice 32 bits of a text (FNV-1a, of UTF-16 code units). */
-function digestsOf(text: string): readonly [number, number] {
-  let one = 0x811c9dc5;
-  let other = 0x811c9dc5;
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    one = Math.imul(one ^ code, 0x01000193);
-    other = Math.imul(other ^ code, 0x5bd1e995);
+/** Twice 32 bits of texts (FNV-1a, of UTF-16 code units). The texts are not joined: that would take longer than the rest. */
+class Digests {
+  one = 0x811c9dc5 | 0;
+  other = 0x811c9dc5 | 0;
+
+  constructor(title: string, author: string, year: string) {
+    this.#add(title);
+    this.#add(author);
+    this.#add(year);
   }
-  return [(one ^ (one >>> 15)) >>> 0, (other ^ (other >>> 15)) >>> 0];
+
+  #add(text: string): void {
+    let { one, other } = this;
+    for (let at = 0; at < text.length; at += 1) {
+      const code = text.charCodeAt(at);
+      one = Math.imul(one ^ code, 0x01000193);
+      other = Math.imul(other ^ code, 0x5bd1e995);
+    }
+    this.one = Math.imul(one, 0x01000193); // the end of the text
+    this.other = Math.imul(other, 0x5bd1e995);
+  }
 }
