@@ -85,6 +85,8 @@ for (const store of STORES) {
       await client.request('DELETE', '/book/3');
       await command('forget 3 --yes', url);
       assert.equal((await client.request('GET', '/book/3/history')).message, 'Book not found');
+      const again = 'There is no book 3, and no history of one.';
+      assert.deepEqual(await command('forget 3 --yes', url), refusedWith(again));
     });
 
     test('undo and forget refuse what is not known', async () => {

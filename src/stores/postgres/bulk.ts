@@ -4,7 +4,7 @@
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { type Book, type BookFields, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
+import { type Book, type BookFields, FIELD_NAMES, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
 import type { UndoRequest } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
@@ -79,7 +79,7 @@ const EVENTS = `
 /** Of a change that altered something. */
 const NEWEST_CHANGE = `
   select ${changeOf('$1::bigint')} as number from ${about('0', '$1::bigint')}
-  where row(${FIELDS}) is distinct from (select row(${FIELDS}) from books where id = $1)
+  where row(${FIELDS}) is distinct from row(${FIELD_NAMES.map((name) => `(select ${name} from books where id = $1)`)})
   order by number desc limit 1`;
 
 /**
