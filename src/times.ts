@@ -119,9 +119,10 @@ export const TIMES = {
     statement: { batches: 4 * SECOND, held: 4 * SECOND, searches: 4 * SECOND, counts: 2 * SECOND },
     /** For a list to wait for a lock. */
     listLock: 4 * SECOND,
-    /** That all writers may wait for the snapshots of several servers; and until the next attempt, with jitter. */
+    /** That all writers may wait for a lock before the snapshots of several servers; until the next attempt, with jitter; and for the snapshots. */
     barrier: 200,
     barrierPause: 20,
+    snapshots: SECOND,
     /** For a silent server: a little longer than the server's own limits. */
     query: 4300,
     /** From the server's end of a statement to its notice here. */

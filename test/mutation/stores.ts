@@ -8,6 +8,7 @@ const CONCURRENCY = 'test/contract/concurrency.test.ts';
 const POSTGRES = 'test/stores/postgres.test.ts';
 const FAILOVER = 'test/nightly/failover.test.ts';
 const STANDBY = 'test/nightly/standby.test.ts';
+const SHARDS = 'test/stores/shards.test.ts';
 const PARTITIONS = 'test/stores/partitions.test.ts';
 const ORDERS = 'test/orders/orders.test.ts';
 const ANSWERS = 'test/release/answers.test.ts';
@@ -305,4 +306,7 @@ export const STORES_MUTANTS = new Mutants()
   .change("cause.code === '23505'", "cause.constraint === 'books_pkey'")
   .in('src/stores/postgres/log.ts')
   .mutant('the old ids of books in partitions are found', PARTITIONS, 'by its new id')
-  .change(' from before`;', ' from before limit 0`;').all;
+  .change(' from before`;', ' from before limit 0`;')
+  .in('src/stores/postgres/snapshot.ts')
+  .mutant('a list that waits for a silent server holds up writers', SHARDS, 'holds up no writer')
+  .change('.finally(() => rollBack(locker, query))', '').all;

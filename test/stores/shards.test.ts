@@ -6,9 +6,10 @@ import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import type pg from 'pg';
 import { hashOf, Shards } from '../../src/stores/postgres/shards.ts';
-import { beginSnapshot, textParts } from '../../src/stores/postgres/snapshot.ts';
+import { type Barrier, beginSnapshot, textParts } from '../../src/stores/postgres/snapshot.ts';
 import { fill, manyBooks } from '../support/books.ts';
 import { connectTo } from '../support/postgres.ts';
+import { TcpProxy } from '../support/proxy.ts';
 import { randomSequence } from '../support/random.ts';
 import { POSTGRES, testOnPostgres } from '../support/service.ts';
 import { timesWith } from '../support/times.ts';
@@ -57,9 +58,9 @@ test('books have the place of their shard, by the latest map that could be read'
 testOnPostgres(
   'rule 13: the snapshot of several servers waits for writes in progress, and then holds up none',
   async (context) => {
-    const { reader, writer } = await filled(context, 3);
+    const { dbUrl, reader, writer } = await filled(context, 3);
     await writer.query("begin; update books set title = 'later' where id = 1");
-    const begun = beginSnapshot(reader, true, LOCK, TIMES, new AbortController().signal);
+    const begun = beginSnapshot(reader, LOCK, TIMES, barrierTo(dbUrl, context));
     const waits =
       "select from pg_locks where relation = 'books'::regclass and mode = 'ShareLock' and not granted";
     await waitUntil(async () => (await writer.query(waits)).rowCount === 1, begun);
@@ -73,10 +74,24 @@ testOnPostgres(
 );
 
 testOnPostgres('rule 23: the attempts to get the snapshot of several servers end', async (context) => {
-  const { reader, writer } = await filled(context, 1);
+  const { dbUrl, reader, writer } = await filled(context, 1);
   await writer.query("begin; update books set title = 'open'");
-  await assert.rejects(beginSnapshot(reader, true, LOCK, TIMES, AbortSignal.abort()), { code: '55P03' });
+  const begun = beginSnapshot(reader, LOCK, TIMES, barrierTo(dbUrl, context, AbortSignal.abort()));
+  await assert.rejects(begun, { code: '55P03' });
 });
+
+testOnPostgres(
+  'rule 23: a snapshot that a silent server keeps waiting holds up no writer',
+  async (context) => {
+    const { dbUrl, writer } = await filled(context, 1);
+    const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
+    context.after(() => proxy.stop());
+    const reader = await connectTo(context, proxiedUrl);
+    proxy.cut();
+    await assert.rejects(beginSnapshot(reader, LOCK, { ...TIMES, snapshots: 20 }, barrierTo(dbUrl, context)));
+    await writer.query("set statement_timeout = 20000; update books set title = 'after'");
+  },
+);
 
 testOnPostgres(
   'rule 13: the parts of a text are the whole text, wherever the ids have gaps',
@@ -105,8 +120,13 @@ testOnPostgres(
 async function filled(
   context: TestContext,
   count: number,
-): Promise<{ readonly reader: pg.Client; readonly writer: pg.Client }> {
+): Promise<{ readonly dbUrl: string; readonly reader: pg.Client; readonly writer: pg.Client }> {
   const dbUrl = await POSTGRES.freshUrl();
   await fill(dbUrl, manyBooks(count));
-  return { reader: await connectTo(context, dbUrl), writer: await connectTo(context, dbUrl) };
+  return { dbUrl, reader: await connectTo(context, dbUrl), writer: await connectTo(context, dbUrl) };
+}
+
+function barrierTo(dbUrl: string, context: TestContext, signal = new AbortController().signal): Barrier {
+  const connect = async () => ({ client: await connectTo(context, dbUrl), release: () => {} });
+  return { connect, signal };
 }

@@ -27,7 +27,7 @@ import { assertNewest, connectToWritable, type Hosts } from './hosts.ts';
 import { begin } from './limits.ts';
 import { about, NEW_NUMBER, NOTE_EVENT, SET_PART } from './log.ts';
 import { Shards } from './shards.ts';
-import { beginSnapshot, textParts } from './snapshot.ts';
+import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
 import { DURABLY, STATEMENTS_IN_PARTITIONS } from './statements.ts';
 import { createStructure } from './structure.ts';
@@ -96,7 +96,11 @@ export async function openPostgresBulk(
 ): Promise<BulkStore | undefined> {
   const { postgres } = times;
   const { address, client } = await connectToWritable(hosts, postgres);
-  const store = new PostgresBulk(client, postgres, () => assertNewest(hosts, address, postgres));
+  const connect = async () => {
+    const { client: other } = await connectToWritable(hosts, postgres);
+    return { client: other, release: () => void other.end() };
+  };
+  const store = new PostgresBulk(client, postgres, connect, () => assertNewest(hosts, address, postgres));
   try {
     if (mode === 'write') {
       await createStructure(client, postgres);
@@ -110,7 +114,7 @@ export async function openPostgresBulk(
     const onStandby = await standby?.connect();
     if (onStandby === undefined) return store;
     await store.close();
-    return new PostgresBulk(onStandby, postgres, async () => {});
+    return new PostgresBulk(onStandby, postgres, connect, async () => {});
   } catch (error) {
     await store.close();
     throw error;
@@ -120,22 +124,34 @@ export async function openPostgresBulk(
 class PostgresBulk implements BulkStore {
   readonly #client: pg.Client;
   readonly #times: Times['postgres'];
+  readonly #connect: Barrier['connect'];
   readonly assertNewest: () => Promise<void>;
   readonly #shards = new Shards();
   /** The event that all writes are a part of, with its number. */
   #part: [LogEvent, number] | undefined;
 
-  /** @param assertNewest throws when another server takes the writes by now. */
-  constructor(client: pg.Client, times: Times['postgres'], assertNewest: () => Promise<void>) {
+  /**
+   * @param connect connects to the host that takes writes.
+   * @param assertNewest throws when another server takes the writes by now.
+   */
+  constructor(
+    client: pg.Client,
+    times: Times['postgres'],
+    connect: Barrier['connect'],
+    assertNewest: () => Promise<void>,
+  ) {
     this.#client = client;
     this.#times = times;
+    this.#connect = connect;
     this.assertNewest = assertNewest;
   }
 
   async inSnapshot<Result>(work: () => Promise<Result>): Promise<Result> {
     const { bulkLock } = this.#times;
-    const signal = AbortSignal.timeout(bulkLock);
-    await beginSnapshot(this.#client, await this.#isDistributed(), bulkLock, this.#times, signal);
+    const barrier = (await this.#isDistributed())
+      ? { connect: this.#connect, signal: AbortSignal.timeout(bulkLock) }
+      : undefined;
+    await beginSnapshot(this.#client, bulkLock, this.#times, barrier);
     const result = await work();
     await this.#rollBack(); // it has only read
     return result;

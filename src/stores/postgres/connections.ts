@@ -211,11 +211,11 @@ export class Connections {
   }
 
   /**
-   * A connection for a list. The caller releases it.
+   * A connection for statements of several calls. The caller releases it.
    * @throws StoreUnavailable
    */
-  takeForList(): Promise<pg.PoolClient> {
-    return this.#connect('lists', performance.now() + 2 * this.#times.connect);
+  take(kind: 'lists' | 'held'): Promise<pg.PoolClient> {
+    return this.#connect(kind, performance.now() + 2 * this.#times.connect);
   }
 
   /** The error for callers. */

@@ -3,13 +3,12 @@
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
-import type pg from 'pg';
 import type { BookList } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import type { Connections } from './connections.ts';
 import { withTimeout } from './limits.ts';
-import { beginSnapshot, textParts } from './snapshot.ts';
-import type { Release, Standby } from './standby.ts';
+import { type Barrier, beginSnapshot, type Connection, textParts } from './snapshot.ts';
+import type { Standby } from './standby.ts';
 import { jsonOf } from './text.ts';
 
 /**
@@ -25,23 +24,27 @@ export async function listBooks(
 ): Promise<BookList> {
   const onStandby = await standby?.read((client, release) => {
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(firstChunk)]);
-    return openList(client, release, isDistributed, postgres, inTime);
+    return openList({ client, release }, undefined, postgres, inTime);
   });
   if (onStandby !== undefined) return onStandby;
-  const client = await connections.takeForList();
+  const take = async (kind: 'lists' | 'held') => {
+    const client = await connections.take(kind);
+    return { client, release: (isBroken: boolean) => client.release(isBroken) };
+  };
+  const taken = await take('lists');
   try {
-    return await openList(client, (isBroken) => client.release(isBroken), isDistributed, postgres, signal);
+    const barrier = isDistributed ? { connect: () => take('held'), signal } : undefined;
+    return await openList(taken, barrier, postgres, signal);
   } catch (error) {
-    client.release(true);
+    taken.release(true);
     throw connections.unavailable(error);
   }
 }
 
 /** Resolves once the first rows have arrived. The list then releases the connection; if this rejects, the caller has to. */
 async function openList(
-  client: pg.ClientBase,
-  release: Release,
-  isDistributed: boolean,
+  { client, release }: Connection,
+  barrier: Barrier | undefined,
   times: Times['postgres'],
   signal: AbortSignal,
 ): Promise<BookList> {
@@ -50,7 +53,7 @@ async function openList(
   client.on('error', breakOff);
   let state: 'arriving' | 'whole' | 'closed' = 'arriving';
   async function* arriving() {
-    for await (part of textParts(client, isDistributed, (range) => jsonOf(',', range))) {
+    for await (part of textParts(client, barrier !== undefined, (range) => jsonOf(',', range))) {
       part.on('error', () => {}); // the reader gets it; it may also occur when there is no reader any more
       yield* chunksOf(part, times.query);
     }
@@ -69,7 +72,7 @@ async function openList(
   };
   const chunks = arriving();
   const beginning = async () => {
-    await beginSnapshot(client, isDistributed, times.listLock, times, signal);
+    await beginSnapshot(client, times.listLock, times, barrier);
     return chunks.next();
   };
   try {

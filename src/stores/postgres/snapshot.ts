@@ -6,16 +6,19 @@ import pg from 'pg';
 import { type CopyToStreamQuery, to as copyTo } from 'pg-copy-streams';
 import type { Times } from '../../times.ts';
 import { NUMBERS } from './hosts.ts';
-import { limitLocks, withTimeout } from './limits.ts';
+import { beginWithin, limitLocks, withTimeout } from './limits.ts';
+import type { Release } from './standby.ts';
 
 /** The lock could not be had in time. */
 const LOCKED = '55P03';
 
-// Citus has no snapshot over several servers. While the lock is held, no transaction that writes is in progress on any of them;
-// the statement after it opens the snapshot of each. They outlast the lock, which ends with the savepoint.
-const barrierOf = (milliseconds: number) => `
-  savepoint barrier; set local lock_timeout = ${milliseconds}; lock table books in share mode;
-  select count(*) from books where id < 0; rollback to savepoint barrier;`;
+// Citus has no snapshot over several servers. While `books` is locked at the coordinator, no transaction that came through it and
+// writes is in progress on any of them. The lock asks no other server: if one is silent, it ends nevertheless.
+const lockWithin = (milliseconds: number, longest: number) => `
+  ${beginWithin(longest)}; set local lock_timeout = ${milliseconds};
+  set local citus.enable_ddl_propagation = off; lock table books in share mode`;
+const openWithin = (milliseconds: number) => `
+  set local statement_timeout = ${milliseconds}; select count(*) from books where id < 0;`;
 
 /** The most books that the coordinator of Citus gathers before the first of them leaves it. */
 const PIECE = 20_000;
@@ -25,32 +28,67 @@ const LAST_NEAR = `
   select max(id) as id from books where id > $1 and id <= $1::bigint + ${PIECE} having count(*) >= ${PIECE / 4}`;
 const LAST_OF_PIECE = `select id from books where id > $1 order by id offset ${PIECE - 1} limit 1`;
 
+export interface Connection {
+  readonly client: pg.ClientBase;
+  readonly release: Release;
+}
+
+/** How several servers have one snapshot. */
+export interface Barrier {
+  /** Connects once more, to hold up all writers. */
+  connect(): Promise<Connection>;
+  /** Ends the attempts to lock. */
+  readonly signal: AbortSignal;
+}
+
 /**
  * Begins a transaction that reads.
- * @param isDistributed whether several servers keep the books.
  * @param lock milliseconds for each wait for a lock.
- * @param signal ends the attempts to get the snapshots of several servers.
+ * @param barrier if several servers keep the books.
  * @throws the driver's error.
  */
 export async function beginSnapshot(
   client: pg.ClientBase,
-  isDistributed: boolean,
   lock: number,
-  { barrier, barrierPause, query }: Times['postgres'],
-  signal: AbortSignal,
+  times: Times['postgres'],
+  barrier?: Barrier,
 ): Promise<void> {
-  const settings = limitLocks(lock);
-  const text = `begin isolation level repeatable read read only; ${isDistributed ? barrierOf(barrier) : ''} ${settings}`;
+  const { snapshots, notice, query } = times;
+  const begin = async (first: string, silence: number) => {
+    const text = `begin isolation level repeatable read read only; ${first} ${limitLocks(lock)}`;
+    await client.query(withTimeout(text, [], silence));
+  };
+  if (barrier === undefined) return begin('', query);
+  const { client: locker, release } = await barrier.connect();
+  try {
+    await lockBooks(locker, barrier.signal, times);
+    await begin(openWithin(snapshots), snapshots + notice).finally(() => rollBack(locker, query));
+    release(false);
+  } catch (error) {
+    release(true);
+    throw error;
+  }
+}
+
+async function lockBooks(
+  locker: pg.ClientBase,
+  signal: AbortSignal,
+  { barrier, barrierPause, query }: Times['postgres'],
+): Promise<void> {
   for (;;) {
     try {
-      await client.query(withTimeout(text, [], query));
+      await locker.query(withTimeout(lockWithin(barrier, query), [], query));
       return;
     } catch (error) {
       if (!(error instanceof pg.DatabaseError) || error.code !== LOCKED || signal.aborted) throw error;
-      await client.query(withTimeout('rollback', [], query));
+      await rollBack(locker, query);
       await pause(barrierPause * (0.5 + Math.random())); // with jitter
     }
   }
+}
+
+async function rollBack(client: pg.ClientBase, timeout: number): Promise<void> {
+  await client.query(withTimeout('rollback', [], timeout));
 }
 
 /**
