@@ -3,6 +3,7 @@
 import { Mutants } from './mutant.ts';
 
 const CHANGES = 'test/stores/changes.test.ts';
+const LOG = 'test/stores/log.test.ts';
 const UNDO = 'test/stores/undo.test.ts';
 
 const FOLLOWED = 'a follower gets all books';
@@ -29,7 +30,7 @@ export const LOG_MUTANTS = new Mutants()
   .in('src/stores/states.ts')
   .mutant('books that were stored together have one number', UNDO, 'a request with a key', 'PostgreSQL')
   .change('`number - last + ', '`number + 0 * ')
-  .mutant('a change that altered nothing is a state', CHANGES, 'the history of a book', 'PostgreSQL')
+  .mutant('a change that altered nothing is a state', LOG, 'another program replaces')
   .change('=== this.#book?.[name])) return false;', '=== this.#book?.[name])) {}')
   .mutant('heavy states fill a page without an end', CHANGES, 'heavy states')
   .change(' || this.#weight >= HEAVY', '')

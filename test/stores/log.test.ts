@@ -23,6 +23,8 @@ for (const store of STORES) {
       await sql("insert into books (title, author) values ('E', 'x')");
       await sql("delete from books where title = 'E'");
       await client.request('PUT', '/book/1', { body: { year: 5 } });
+      await client.request('PUT', '/book/1', { body: { year: 5 } }); // alters nothing
+      await sql('update books set title = title');
       await client.request('DELETE', '/book/2');
       await sql('update books set id = 6 where id = 3');
       await sql('delete from books where id = 6');

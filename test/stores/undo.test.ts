@@ -34,6 +34,12 @@ async function undo(client: Client, body: object): Promise<Undone> {
   return data as Undone;
 }
 
+/** By another program. */
+const ALTERS_NOTHING = {
+  SQLite: "insert or ignore into books (id, title) values (1, 'x')",
+  PostgreSQL: 'update books set title = title',
+};
+
 const AN_HOUR = { SQLite: '3600000', PostgreSQL: "interval '1 hour'" };
 
 for (const store of STORES) {
@@ -133,6 +139,23 @@ for (const store of STORES) {
       assert.deepEqual([undone, left], [3, []]);
       assert.deepEqual(await client.list(), before);
       assert.deepEqual(await undo(client, { since }), { change: null, undone: 0, left: [] });
+    });
+
+    test('rule H5: what alters nothing since a time hinders no undo', async (context) => {
+      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      const book = await client.create({ title: 'A' });
+      await client.request('PUT', '/book/1', { body: { year: 1 } });
+      const [newest] = await statesOf(client, 1);
+      await executeOn(dbUrl, `update book_log set at = at - ${AN_HOUR[store.name]}`);
+      const since = new Date(Date.parse(newest?.at ?? '') - 1_800_000).toISOString();
+      await client.request('PUT', '/book/1', { body: { year: 1 } });
+      await executeOn(dbUrl, ALTERS_NOTHING[store.name]);
+      assert.equal((await undo(client, { change: newest?.change })).undone, 1);
+      await client.request('DELETE', '/book/1');
+      const { undone, left } = await undo(client, { since });
+      assert.deepEqual([undone, left], [1, []]);
+      assert.deepEqual(await client.list(), [book]);
     });
 
     test('rules 12 and H5: a book with the highest id comes back, and new ones get low ids', async (context) => {

@@ -78,6 +78,11 @@ const runsOf = (ids: string) => `
 const NEW = runsOf('select id from after');
 const NEW_IDS = runsOf('select id from after except select id from before');
 const BEFORE = `select ${NUMBER}, id, id, ${FIELDS} from before`;
+/** An update that alters nothing of a book is no change. */
+const CHANGED = `
+  select ${NUMBER}, id, id, ${FIELDS} from (
+    select id, ${FIELDS} from before except all select id, ${FIELDS} from after
+  ) as changed`;
 const ALL = `select ${NUMBER}, id, id, ${FIELDS} from books`;
 
 const write = (rows: string) => `insert into book_log (number, book, last, ${FIELDS}) ${rows};`;
@@ -90,7 +95,7 @@ const WRITE = `
   begin
     if tg_table_name = 'books' then
       if tg_op = 'INSERT' then ${write(NEW)}
-      elsif tg_op = 'UPDATE' then ${write(BEFORE)} ${write(NEW_IDS)}
+      elsif tg_op = 'UPDATE' then ${write(CHANGED)} ${write(NEW_IDS)}
       elsif tg_op = 'DELETE' then ${write(BEFORE)}
       elsif exists (select 1 from book_log_state where place = 0) then ${write(ALL)}
       else delete from books; -- Citus calls it for no shard
@@ -103,7 +108,7 @@ const WRITE = `
         and logs.logicalrelid = 'book_log'::regclass and states.logicalrelid = 'book_log_state'::regclass;
     foreach part in array case tg_op
       when 'INSERT' then array[$q$${NEW}$q$]
-      when 'UPDATE' then array[$q$${BEFORE}$q$, $q$${NEW_IDS}$q$]
+      when 'UPDATE' then array[$q$${CHANGED}$q$, $q$${NEW_IDS}$q$]
       else array[$q$${BEFORE}$q$] end
     loop
       execute format(

@@ -95,25 +95,21 @@ export class Undo {
       select number, ${FIELDS}, (${condition}) as isSelected from ${about('$id')} where number >= $from order by number`);
     const present: Fields = now ?? NONE;
     const had = new Set<string>();
-    let wanted: Fields | undefined;
+    let wanted: Fields = present;
+    let isBegun = false;
     let isByOthers = false;
     let isFree = true;
-    const follow = (before: Fields, isSelected: boolean) => {
-      const state = keyOf(before);
-      if (isSelected && isByOthers) isFree &&= had.has(state);
-      if (isSelected || !isByOthers) had.add(state);
+    for (const { fields, key, isSelected } of statesOf(rows.iterate({ id, from }), present)) {
+      if (isSelected && !isBegun) wanted = fields;
+      isBegun ||= isSelected;
+      if (!isBegun) continue;
+      if (isSelected && isByOthers) isFree &&= had.has(key);
+      if (isSelected || !isByOthers) had.add(key);
       isByOthers = !isSelected;
-    };
-    for (const row of rows.iterate({ id, from }) as Iterable<unknown> as Iterable<Row>) {
-      const isSelected = row.isSelected === 1;
-      if (isSelected) wanted ??= row;
-      if (wanted !== undefined) follow(row, isSelected);
     }
-    follow(present, true);
-    if (wanted === undefined || keyOf(present) === keyOf(wanted)) return 'same';
+    if (keyOf(present) === keyOf(wanted)) return 'same';
     if (!isFree) return 'left';
-    const before = wanted;
-    if (!isDryRun) this.#newIds.keep([id], () => this.#store(id, now !== undefined, before));
+    if (!isDryRun) this.#newIds.keep([id], () => this.#store(id, now !== undefined, wanted));
     return 'undone';
   }
 
@@ -127,6 +123,26 @@ export class Undo {
           : write(`insert into books (${ID_AND_FIELDS}) values (?, ?, ?, ?)`, id, title, author, year);
     if (changes !== 1) throw new Skipped();
   }
+}
+
+/** A state of a book, and whether the change that ended it is selected. */
+interface Passed {
+  readonly fields: Fields;
+  readonly key: string;
+  readonly isSelected: boolean;
+}
+
+/** The states before those rows that altered something, and the present one. */
+function* statesOf(rows: Iterable<unknown>, present: Fields): Generator<Passed, void, void> {
+  let last: Passed | undefined;
+  for (const { isSelected, ...fields } of rows as Iterable<Row>) {
+    const next = { fields, key: keyOf(fields), isSelected: isSelected === 1 };
+    if (last !== undefined && last.key !== next.key) yield last;
+    last = next;
+  }
+  const key = keyOf(present);
+  if (last !== undefined && last.key !== key) yield last;
+  yield { fields: present, key, isSelected: true };
 }
 
 /** Equal for equal states. */
