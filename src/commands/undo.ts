@@ -40,7 +40,6 @@ const SEE = 'See book-catalogue undo --help.';
 
 /** Lines of a list, and ids in a sentence. */
 const LISTED = 1000;
-const NAMED = 20;
 
 export async function run(context: CommandContext, { options }: Arguments): Promise<number> {
   const { env, stdout } = context;
@@ -106,8 +105,8 @@ async function undo(
     stdout.write(`${books} would be taken back. Nothing was changed: add --yes to do it.\n`);
   else stdout.write('Nothing would be taken back.\n');
   if (left.length > 0) {
-    const ids = left.slice(0, NAMED).join(', ');
-    const more = left.length > NAMED ? `, and ${left.length - NAMED} more` : '';
+    const ids = left.slice(0, LISTED).join(', ');
+    const more = left.length > LISTED ? `, and ${left.length - LISTED} more` : '';
     stdout.write(`${counted(left.length, 'book')} left, changed later: ${ids}${more}\n`);
   }
   return 0;
@@ -156,14 +155,15 @@ function numberOf(option: string, text: string): number {
  */
 function timeOf(text: string): number {
   const [, date, time, offset = ''] =
-    /^(\d{4}-\d\d-\d\d)?[T ]?(\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?( ?UTC|Z|[+-]\d\d:\d\d)?$/i.exec(text) ?? [];
+    /^(\d{4}-\d\d-\d\d)?[T ]?((?:[01]\d|2[0-3]):\d\d(?::\d\d(?:\.\d+)?)?)?( ?UTC|Z|[+-]\d\d:\d\d)?$/i.exec(
+      text,
+    ) ?? [];
   const today = new Date();
-  const [year, month, day] = [today.getFullYear(), today.getMonth() + 1, today.getDate()];
   const two = (number: number) => String(number).padStart(2, '0');
-  const found = Date.parse(
-    `${date ?? `${year}-${two(month)}-${two(day)}`}T${time ?? '00:00'}${offset.replace(/ ?UTC/i, 'Z')}`,
-  );
-  if ((date === undefined && time === undefined) || Number.isNaN(found))
+  const day = date ?? `${today.getFullYear()}-${two(today.getMonth() + 1)}-${two(today.getDate())}`;
+  const isDay = new Date(`${day}T00:00Z`).getUTCDate() === Number(day.slice(-2)); // 30 February is none
+  const found = Date.parse(`${day}T${time ?? '00:00'}${offset.replace(/ ?UTC/i, 'Z')}`);
+  if ((date === undefined && time === undefined) || !isDay || Number.isNaN(found))
     throw new UsageError(
       `--since must be a time such as 10:40, "2026-11-27 10:40" or 2026-11-27T10:40:00Z. ${SEE}`,
     );
