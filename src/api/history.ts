@@ -120,6 +120,6 @@ function linkTo(path: string, limit: number, cursor: unknown): string {
 
 /** @param prefer the header `Prefer` (RFC 7240). @returns milliseconds; 0 if it asks for no wait. */
 function waitOf(prefer: string | string[] | undefined): number {
-  const [, seconds = 0] = /(?:^|,)\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:,|;|$)/i.exec(String(prefer ?? '')) ?? [];
+  const [, seconds = 0] = /(?:^|,)\s*wait\s*=\s*"?(\d+)"?\s*(?:,|;|$)/i.exec(String(prefer ?? '')) ?? [];
   return Number(seconds) * SECOND;
 }
