@@ -262,7 +262,7 @@ export const RESPONSES = {
   ],
   NotUndone: [
     OTHER_KEY,
-    failure(NOT_UNDONE.beyond, 'H5', 'The log begins after this time. Name a later one.'),
+    failure(NOT_UNDONE.beyond, 'H5', 'The log lacks changes since this time. Name a later one.'),
     failure(
       NOT_UNDONE.many,
       'H5',
