@@ -161,7 +161,7 @@ function timeOf(text: string): number {
   const today = new Date();
   const two = (number: number) => String(number).padStart(2, '0');
   const day = date ?? `${today.getFullYear()}-${two(today.getMonth() + 1)}-${two(today.getDate())}`;
-  const isDay = new Date(`${day}T00:00Z`).getUTCDate() === Number(day.slice(-2)); // 30 February is none
+  const isDay = new Date(`${day}T00:00Z`).getUTCDate() === Number(day.slice(-2)); // not 30 February
   const found = Date.parse(`${day}T${time ?? '00:00'}${offset.replace(/ ?UTC/i, 'Z')}`);
   if ((date === undefined && time === undefined) || !isDay || Number.isNaN(found))
     throw new UsageError(
