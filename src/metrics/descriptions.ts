@@ -3,7 +3,7 @@
 
 import { type Counts, type Description, type Metric, toMetric } from './prometheus.ts';
 
-const POOLS = { pool: ['batches', 'held', 'searches', 'counts', 'lists'] };
+const POOLS = { pool: ['batches', 'held', 'searches', 'counts', 'lists', 'barriers'] };
 
 /** By name, which `book_catalogue_` precedes. Units are seconds and bytes, and counters end in `_total`. */
 export const DESCRIPTIONS = {

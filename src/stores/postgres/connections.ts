@@ -16,10 +16,11 @@ export const LIST_CONNECTIONS = 8;
 /**
  * Connections of each pool. The pools are divided by what their statements may wait for, so that none waits for a slower
  * kind: batches wait for nothing, held books for the locks of others or, above 64 KiB, for each other, searches for the
- * work that they cause, counts of all that a search finds for even more of it, lists for their readers. Searches have one
- * for the short one in progress, one for the long one, and one that brings the index up to date beside them.
+ * work that they cause, counts of all that a search finds for even more of it, lists for their readers, and the one that locks
+ * all books for a list on Citus for all writers. Searches have one for the short one in progress, one for the long one, and one
+ * that brings the index up to date beside them.
  */
-const CONNECTIONS = { batches: 10, held: 4, searches: 3, counts: 1, lists: LIST_CONNECTIONS };
+const CONNECTIONS = { batches: 10, held: 4, searches: 3, counts: 1, lists: LIST_CONNECTIONS, barriers: 1 };
 
 /** More for batches, for each further server with books: so many may be in flight there, even if it does not answer. */
 const BATCHES_OF_SERVER = 5;
@@ -214,7 +215,7 @@ export class Connections {
    * A connection for statements of several calls. The caller releases it.
    * @throws StoreUnavailable
    */
-  take(kind: 'lists' | 'held'): Promise<pg.PoolClient> {
+  take(kind: Exclude<keyof Pools, StatementPool>): Promise<pg.PoolClient> {
     return this.#connect(kind, performance.now() + 2 * this.#times.connect);
   }
 
@@ -249,17 +250,18 @@ export class Connections {
   #open(address: Primary): Pools {
     const { connect, idle, lifetime, statement } = this.#times;
     const open = (kind: keyof Pools) => {
+      const limit = kind === 'lists' || kind === 'barriers' ? undefined : statement[kind];
       const pool = new pg.Pool({
         ...settingsFor(address, connect, this.#times),
         idleTimeoutMillis: idle,
         maxLifetimeSeconds: lifetime / 1000,
         max: CONNECTIONS[kind] + (kind === 'batches' ? BATCHES_OF_SERVER * (this.#servers - 1) : 0),
         Client,
-        pipeline: kind !== 'lists', // which copy
+        pipeline: limit !== undefined, // lists copy
         onConnect: async (client) => {
           if (this.#hosts.watched) await refuseReadOnly(client, connect);
-          if (kind !== 'lists')
-            (client as Client).isLimited = await limitConnection(client, statement[kind], connect);
+          if (limit !== undefined)
+            (client as Client).isLimited = await limitConnection(client, limit, connect);
         },
       });
       pool.on('error', () => {}); // reported below

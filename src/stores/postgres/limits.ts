@@ -51,7 +51,7 @@ export async function limitConnection(
  * @param mode of the transaction, such as its isolation level.
  */
 export function begin(milliseconds: number, mode = ''): string {
-  return `begin ${mode}; ${limitLocks(milliseconds)}`;
+  return `begin ${mode}; select ${ownSettings(true)}, set_config('lock_timeout', '${milliseconds}', true)`;
 }
 
 /**
@@ -63,9 +63,4 @@ export function beginWithin(milliseconds: number): string {
   return `begin isolation level read committed; set local statement_timeout = ${most};
     set local idle_in_transaction_session_timeout = ${most};
     set local array_nulls = on; set local gin_fuzzy_search_limit = 0`;
-}
-
-/** SQL at the beginning of a transaction. */
-export function limitLocks(milliseconds: number): string {
-  return `select ${ownSettings(true)}, set_config('lock_timeout', '${milliseconds}', true)`;
 }

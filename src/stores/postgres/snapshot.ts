@@ -6,7 +6,7 @@ import pg from 'pg';
 import { type CopyToStreamQuery, to as copyTo } from 'pg-copy-streams';
 import type { Times } from '../../times.ts';
 import { NUMBERS } from './hosts.ts';
-import { beginWithin, limitLocks, withTimeout } from './limits.ts';
+import { begin, beginWithin, withTimeout } from './limits.ts';
 import type { Release } from './standby.ts';
 
 /** The lock could not be had in time. */
@@ -18,7 +18,7 @@ const lockWithin = (milliseconds: number, longest: number) => `
   ${beginWithin(longest)}; set local lock_timeout = ${milliseconds};
   set local citus.enable_ddl_propagation = off; lock table books in share mode`;
 const openWithin = (milliseconds: number) => `
-  set local statement_timeout = ${milliseconds}; select count(*) from books where id < 0;`;
+  set local statement_timeout = ${milliseconds}; select count(*) from books where id < 0; set local statement_timeout = 0`;
 
 /** The most books that the coordinator of Citus gathers before the first of them leaves it. */
 const PIECE = 20_000;
@@ -54,15 +54,16 @@ export async function beginSnapshot(
   barrier?: Barrier,
 ): Promise<void> {
   const { snapshots, notice, query } = times;
-  const begin = async (first: string, silence: number) => {
-    const text = `begin isolation level repeatable read read only; ${first} ${limitLocks(lock)}`;
-    await client.query(withTimeout(text, [], silence));
-  };
-  if (barrier === undefined) return begin('', query);
+  const beginning = begin(lock, 'isolation level repeatable read read only');
+  if (barrier === undefined) {
+    await client.query(withTimeout(beginning, [], query));
+    return;
+  }
+  const opening = withTimeout(`${beginning}; ${openWithin(snapshots)}`, [], snapshots + notice);
   const { client: locker, release } = await barrier.connect();
   try {
     await lockBooks(locker, barrier.signal, times);
-    await begin(openWithin(snapshots), snapshots + notice).finally(() => rollBack(locker, query));
+    await client.query(opening).finally(() => rollBack(locker, query));
     release(false);
   } catch (error) {
     release(true);
