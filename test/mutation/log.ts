@@ -5,6 +5,7 @@ import { Mutants } from './mutant.ts';
 const CHANGES = 'test/stores/changes.test.ts';
 const LOG = 'test/stores/log.test.ts';
 const UNDO = 'test/stores/undo.test.ts';
+const RIGHTS = 'test/stores/rights.test.ts';
 
 const FOLLOWED = 'a follower gets all books';
 const GONE = 'a cursor is no longer valid in another store';
@@ -45,6 +46,17 @@ export const LOG_MUTANTS = new Mutants()
   .mutant('all books are read after the first page only', CHANGES, FOLLOWED)
   .change('last: Number.MAX_SAFE_INTEGER', 'last: 1')
   .in('src/stores/postgres/log.ts')
+  .mutant('every role may execute what runs as the owner', RIGHTS, 'nobody but the owner')
+  .change('    closeIn(schema), //', '    //')
+  .mutant('a start does not look who may execute what runs as the owner', RIGHTS, 'nobody but the owner')
+  .change('return isOpen ? [closeIn(schema)] :', 'return')
+  .mutant('triggers on tables of others write as the owner', RIGHTS, 'on its own tables')
+  .change('if tg_table_schema <> current_schema() then', 'if false then')
+  .mutant('a session says what its writes are a part of', RIGHTS, 'a part of')
+  .change(
+    'as first where book = 0`',
+    "as first where book = 0 union all select 'undo', nullif(current_setting('book_catalogue.part_of', true), '')::bigint`",
+  )
   .mutant('only the beginning of a range of books is read', CHANGES, FOLLOWED, 'PostgreSQL')
   .change('ids.length < most ? NO_RANGE', 'true ? NO_RANGE')
   .in('src/stores/postgres/undo.ts')

@@ -25,7 +25,7 @@ import { batchesOf, changeOf, countOf, type LogEvent } from '../states.ts';
 import type { Query } from './connections.ts';
 import { assertNewest, connectToWritable, type Hosts } from './hosts.ts';
 import { begin } from './limits.ts';
-import { about, NEW_NUMBER, NOTE_EVENT, SET_PART } from './log.ts';
+import { about, CONTINUE_EVENT, NEW_NUMBER, NOTE_EVENT } from './log.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
@@ -73,7 +73,7 @@ const EVENTS = `
   select event.number, event.event, extract(epoch from event.at)::float8 * 1000 as at, event.title as name,
     sum(part.last - part.book + 1)::float8 as books
   from book_log as event join book_log as part on part.part_of = event.number
-  where event.book = 0 and event.event in ('import', 'undo')
+  where event.book = 0 and event.event in ('import', 'undo') and part.book > 0
   group by event.number, event.event, event.at, event.title order by event.number desc limit $1`;
 
 /** Of a change that altered something. */
@@ -161,7 +161,7 @@ class PostgresBulk implements BulkStore {
     let result: Result;
     try {
       await this.#query(`${begin(this.#times.bulkLock)}; select ${DURABLY}`);
-      if (this.#part !== undefined) await this.#query(SET_PART, this.#part);
+      if (this.#part !== undefined) await this.#query(CONTINUE_EVENT, this.#part);
       result = await work();
     } catch (error) {
       await this.#rollBack();

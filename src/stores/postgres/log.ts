@@ -2,25 +2,17 @@
 // for each run of new ids, whichever program it is. A reader takes the rows that its snapshot of before did not see, so it misses
 // none of a transaction that takes long, and waits for none. Twin of `sqlite/log.ts`.
 
-import type { QueryResultRow } from 'pg';
+import pg, { type QueryResultRow } from 'pg';
 import { FIELD_NAMES } from '../../books/book.ts';
 import { FIELDS, withTypes } from '../columns.ts';
 import { isWithin, RUN } from '../states.ts';
 import type { Query } from './connections.ts';
 
 // A row is about the books from `book` to `last`, and has the fields of the one book before its change; they are null where there
-// was none: the books are new. A row about book 0 is an event: an import or an undo, which other rows are a part of, or a
-// beginning: changes before it are missing, unless its year is 0: there were no books. The title of an import is its name. The
-// place of a row is 0, or on Citus a number that names its shard: there, each shard of books has its log, and each server its
-// transactions.
-
-/** Of a transaction: the event that its writes are a part of, and its number. */
-const PART = 'book_catalogue.part_of';
-const partSetting = (position: number) =>
-  `nullif(split_part(current_setting('${PART}', true), ' ', ${position}), '')`;
-
-/** Within a transaction: its later writes are a part of the event $1 of the number $2. */
-export const SET_PART = `select set_config('${PART}', $1 || ' ' || $2::bigint, true)`;
+// was none: the books are new. A row about book 0 is an event: an import or an undo, or a beginning: changes before it are missing,
+// unless its year is 0: there were no books. The title of an import is its name. If the first row of a transaction is an event, the
+// others are a part of it; it is one of its own, or continues that of the number `part_of`. The place of a row is 0, or on Citus a
+// number that names its shard: there, each shard of books has its log, and each server its transactions.
 
 const TABLES = [
   'create sequence if not exists book_log_number',
@@ -30,8 +22,8 @@ const TABLES = [
     book bigint not null, last bigint not null, ${withTypes('bigint').map(({ name, type }) => `${name} ${type}`)},
     primary key (place, xid, number)
   )`,
-  `alter table book_log add column if not exists event text default ${partSetting(1)}`,
-  `alter table book_log add column if not exists part_of bigint default ${partSetting(2)}::bigint`,
+  'alter table book_log add column if not exists event text, add column if not exists part_of bigint',
+  'alter table book_log alter column event drop default, alter column part_of drop default', // of builds before version 1.1
   // For each place, the transaction up to which rows have been removed for their age, and the server whose transactions they are.
   `create table if not exists book_log_state (
     place bigint primary key default 0, pruned xid8 not null, system bigint not null
@@ -85,14 +77,26 @@ const CHANGED = `
   ) as changed`;
 const ALL = `select ${NUMBER}, id, id, ${FIELDS} from books`;
 
-const write = (rows: string) => `insert into book_log (number, book, last, ${FIELDS}) ${rows};`;
+/**
+ * Only a row of the log makes others a part of an event: who may write books alone, but not the log, can make none. (What a session
+ * sets would be the word of whoever has the session.)
+ */
+const PART = `
+  select event, coalesce(part_of, number) as part_of from (
+    select * from book_log where place = 0 and xid = pg_current_xact_id() order by number limit 1
+  ) as first where book = 0`;
+const write = (rows: string) => `
+  insert into book_log (number, book, last, ${FIELDS}, event, part_of)
+  select rows.*, whole.event, whole.part_of from (${rows}) as rows left join (${PART}) as whole on true;`;
 
 /**
  * It belongs to the table of books, or on a server of Citus to a shard of it, and writes to the shard of the log that is beside it.
+ * For any other table it does nothing: its columns may have types whose casts are functions of another role.
  */
 const WRITE = `
   declare log text; state text; part text;
   begin
+    if tg_table_schema <> current_schema() then return null; end if;
     if tg_table_name = 'books' then
       if tg_op = 'INSERT' then ${write(NEW)}
       elsif tg_op = 'UPDATE' then ${write(CHANGED)} ${write(NEW_IDS)}
@@ -102,10 +106,12 @@ const WRITE = `
       end if;
       return null;
     end if;
-    select 'book_log_' || logs.shardid, 'book_log_state_' || states.shardid into strict log, state
+    if to_regclass('pg_catalog.pg_dist_shard') is null then return null; end if;
+    select 'book_log_' || logs.shardid, 'book_log_state_' || states.shardid into log, state
       from pg_dist_shard as own join pg_dist_shard as logs using (shardminvalue) join pg_dist_shard as states using (shardminvalue)
-      where 'books_' || own.shardid = tg_table_name
+      where own.logicalrelid = 'books'::regclass and 'books_' || own.shardid = tg_table_name
         and logs.logicalrelid = 'book_log'::regclass and states.logicalrelid = 'book_log_state'::regclass;
+    if log is null then return null; end if;
     foreach part in array case tg_op
       when 'INSERT' then array[$q$${NEW}$q$]
       when 'UPDATE' then array[$q$${CHANGED}$q$, $q$${NEW_IDS}$q$]
@@ -118,14 +124,34 @@ const WRITE = `
     return null;
   end `;
 
+const FUNCTION = 'book_log_write()';
+
 /**
- * It has the rights of its owner, so a role that may write books needs none on the log; and a search path without temporary tables
- * before the log, so such a role gets no other right by it.
- * @param schema of the log, quoted.
+ * A role that may write books needs no right on the log, since the function has those of its owner. So nobody else may execute it,
+ * and its search path has no schema that others may write to before those of the catalogue. A plan that a connection made while the
+ * log was small must not read all of it later.
  */
-const functionIn = (schema: string) => `
-  create or replace function book_log_write() returns trigger
-  language plpgsql security definer set search_path = ${schema}, pg_temp as $$${WRITE}$$`;
+const functionIn = ({ schema, path }: LogTables) => `
+  create or replace function ${schema}.${FUNCTION} returns trigger
+  language plpgsql security definer set search_path = ${path} set enable_seqscan = off as $$${WRITE}$$`;
+
+/** The roles that may execute the function $1 beside its owner: by default all of them. */
+const othersWho = (may: string) => `
+  from pg_proc cross join aclexplode(coalesce(proacl, acldefault('f', proowner))) as granted
+  where pg_proc.oid = ${may} and grantee <> proowner`;
+const open = (schema: string) => othersWho(`to_regprocedure(${pg.escapeLiteral(`${schema}.${FUNCTION}`)})`);
+
+/** @param settings of Citus, for a worker: there, the statement is about its own copy of the function. */
+const closeIn = (schema: string, settings = '') => `
+  do $$ declare other text; begin ${settings}
+    for other in select distinct case grantee when 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end ${open(schema)}
+    loop execute ${pg.escapeLiteral(`revoke all on function ${schema}.${FUNCTION} from `)} || other || ' cascade'; end loop;
+  end $$`;
+const onWorkers = (statement: string) => `run_command_on_workers($workers$${statement}$workers$)`;
+const closeOnWorkers = (schema: string) =>
+  `select ${onWorkers(closeIn(schema, "perform set_config('citus.enable_ddl_propagation', 'off', true);"))}`;
+const isOpenOnWorkers = (schema: string) =>
+  `select from ${onWorkers(`select exists (select ${open(schema)})`)} where result = 't'`;
 
 /** By name. */
 const TRIGGERS: Readonly<Record<string, string>> = {
@@ -140,18 +166,40 @@ interface LogTables {
   readonly isThere: boolean;
   /** Whether a build before version 1.1 has noted changes: for the index only, or several of new books under one number. */
   readonly isOld: boolean;
+  /** Whether other roles than the owner may execute what writes it. */
+  readonly isOpen: boolean;
+  /** Whether this role has the rights of that owner. */
+  readonly isOwner: boolean;
   /** Of the log, quoted. */
   readonly schema: string;
+  /** The schemas of the books and of the log, quoted, and last the one of temporary tables. */
+  readonly path: string;
 }
 
 const DESCRIBE = `
-  select to_regclass('book_log_new_books') is not null and to_regclass('book_log_state') is not null and (
-    select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger join pg_proc on pg_proc.oid = tgfoid
-    where tgrelid = to_regclass('books') and tgname = any($1::text[]) and tgenabled in ('O', 'A') and prosrc = $2
-      and array_to_string(proconfig, ' ') like '%, pg_temp'
-  ) as "isThere", coalesce(to_regclass('book_index_queue'), to_regclass('book_log_runs')) is not null as "isOld", coalesce(
-    (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('book_log')), quote_ident(current_schema())
-  ) as schema`;
+  with place as (
+    select schema, case schema when books then '' else books || ', ' end || schema || ', pg_temp' as path from (
+      select coalesce(
+        (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('book_log')), quote_ident(current_schema())
+      ) as schema, coalesce(
+        (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('books')), quote_ident(current_schema())
+      ) as books
+    ) as schemas
+  ), found as (
+    select pg_proc.oid, proowner, tgenabled in ('O', 'A') and prosrc = $2
+      and proconfig = array['search_path=' || path, 'enable_seqscan=off'] as "isSound"
+    from place cross join pg_trigger join pg_proc on pg_proc.oid = tgfoid
+    where tgrelid = to_regclass('books') and tgname = any($1::text[])
+  )
+  select schema, path,
+    to_regclass('book_log_new_books') is not null and to_regclass('book_log_state') is not null
+      and (select count(*) = ${Object.keys(TRIGGERS).length} from found where "isSound") as "isThere",
+    coalesce(to_regclass('book_index_queue'), to_regclass('book_log_runs')) is not null as "isOld",
+    exists (select ${othersWho('any(array(select oid from found))')}) as "isOpen",
+    (select bool_and(pg_has_role(proowner, 'usage')) from found) as "isOwner"
+  from place`;
+
+const OPEN = `other roles may execute its function ${FUNCTION}, and become its owner by it: start the service once as the owner`;
 
 /** Whether each place is on the server that it was made for: no dump was restored, and no shard was moved. */
 const IS_OWN =
@@ -162,14 +210,18 @@ type Read = <Row extends QueryResultRow>(text: string, values?: unknown[]) => Pr
 
 /**
  * @param isDistributed whether several servers keep the books.
- * @returns the statements that begin the log; none if it is sound, and of this server, not of one whose dump was restored here.
+ * @returns the statements that begin the log, or that close it to other roles; none if it is sound, and of this server, not of one
+ *   whose dump was restored here.
+ * @throws Error if this role cannot close it.
  */
 export async function stepsToLog(read: Read, isDistributed: boolean): Promise<string[]> {
   const [found] = await read<LogTables>(DESCRIBE, [Object.keys(TRIGGERS), WRITE]);
-  const { isThere, isOld, schema } = found as LogTables;
+  const { isThere, isOld, isOpen, isOwner, schema } = found as LogTables;
+  const isOpenAway = isDistributed && (await read(isOpenOnWorkers(schema))).length > 0;
+  if ((isOpen || isOpenAway) && !isOwner) throw new Error(OPEN);
   if (isThere && !isOld) {
     const [places] = await read<{ isOwn: boolean | null }>(IS_OWN);
-    if (places?.isOwn) return [];
+    if (places?.isOwn) return isOpen ? [closeIn(schema)] : isOpenAway ? [closeOnWorkers(schema)] : [];
   }
   return [
     `lock table books in ${isOld ? 'access exclusive' : 'share row exclusive'} mode`,
@@ -179,9 +231,10 @@ export async function stepsToLog(read: Read, isDistributed: boolean): Promise<st
     ...(isOld || isDistributed ? ['drop table if exists book_log, book_log_state'] : []),
     ...TABLES,
     ...(isDistributed ? DISTRIBUTE : []),
-    functionIn(schema),
+    functionIn(found as LogTables),
+    closeIn(schema), // Citus does it on the workers as well
     ...Object.entries(TRIGGERS).map(([name, when]) => {
-      return `create or replace trigger ${name} ${when} for each statement execute function ${schema}.book_log_write()`;
+      return `create or replace trigger ${name} ${when} for each statement execute function ${schema}.${FUNCTION}`;
     }),
     "update book_log set xid = '3' where xid > '3'", // before all transactions
     'truncate book_log_state',
@@ -205,9 +258,13 @@ export interface PlaceOfLog {
 }
 
 export const NEW_NUMBER = "select nextval('book_log_number') as number";
-/** Notes the event $1 of the number $2 and the name $3. */
-export const NOTE_EVENT =
-  'insert into book_log (number, book, last, event, part_of, title) values ($2, 0, 0, $1, null, $3)';
+/** Notes the event $1 of the number $2 and the name $3. As the first row of a transaction, it has the later ones as its parts. */
+export const NOTE_EVENT = 'insert into book_log (number, book, last, event, title) values ($2, 0, 0, $1, $3)';
+/** Removes the event of the number $1, of this transaction, which has no part. */
+export const TAKE_EVENT_BACK =
+  'delete from book_log where place = 0 and xid = pg_current_xact_id() and number = $1';
+/** Begins a transaction whose later rows are parts of the event $1 of the number $2, which an earlier one has noted. */
+export const CONTINUE_EVENT = 'insert into book_log (book, last, event, part_of) values (0, 0, $1, $2)';
 
 /**
  * SQL after `from` for the rows of a place about a book.

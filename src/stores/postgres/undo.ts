@@ -24,7 +24,7 @@ import {
   isEventOf,
 } from '../states.ts';
 import type { Query } from './connections.ts';
-import { about, NEW_NUMBER, NOTE_EVENT, SET_PART } from './log.ts';
+import { about, NEW_NUMBER, NOTE_EVENT, TAKE_EVENT_BACK } from './log.ts';
 import { DURABLY, idsIn } from './statements.ts';
 
 /** The changes that are taken back. */
@@ -38,7 +38,8 @@ export interface Selection {
 
 /** Of the row that has the change $1. */
 const FIND = `
-  select last - number + $1::bigint as book, event from book_log where ${hasChange('$1::bigint')} order by number limit 1`;
+  select last - number + $1::bigint as book, event from book_log
+  where ${hasChange('$1::bigint')} and (book > 0 or part_of is null) order by number limit 1`;
 const REACHES = `
   select extract(epoch from at) * 1000 <= $1 or (event = 'beginning' and year = 0) as reaches
   from book_log order by xid, number limit 1`;
@@ -186,7 +187,7 @@ export async function undo(
     return reason ?? 'unknown';
   }
   const [{ number } = { number: 0 }] = (await query<{ number: number }>(NEW_NUMBER)).rows;
-  await query(SET_PART, ['undo', number]);
+  await query(NOTE_EVENT, ['undo', number, null]);
   let undone = 0;
   const left: number[] = [];
   for (const ids of batchesOf(ranges, UNDONE_BOOKS)) {
@@ -194,7 +195,7 @@ export async function undo(
     undone += some.undone;
     left.push(...some.left);
   }
-  if (undone > 0) await query(NOTE_EVENT, ['undo', number, null]);
+  if (undone === 0) await query(TAKE_EVENT_BACK, [number]);
   const answer = { change: undone > 0 ? number : null, undone, left };
   if (once !== undefined) await query(KEEP, [once.key, asNumbers(answer)]);
   return { ...answer, isReplay: false };

@@ -1,0 +1,145 @@
+// What other roles of a PostgreSQL server may do: nothing by the triggers of the log, whose function has the rights of the owner.
+
+import assert from 'node:assert/strict';
+import { describe, type TestContext } from 'node:test';
+import type pg from 'pg';
+import { connectTo, execute, freshDatabase } from '../support/postgres.ts';
+import { startTestService, testOnPostgres } from '../support/service.ts';
+
+/** A connection of a new role. @param rights statements that give it some; `ROLE` is its name. */
+async function connectAs(context: TestContext, dbUrl: string, rights = 'select'): Promise<pg.Client> {
+  const url = new URL(dbUrl);
+  url.username = `role_of_${url.pathname.slice(1)}`;
+  url.password = 'only use';
+  const role = url.username;
+  await execute(dbUrl, `create role ${role} login password 'only use'; ${rights.replaceAll('ROLE', role)}`);
+  context.after(() => execute(dbUrl, `drop owned by ${role} cascade; drop role ${role}`));
+  return await connectTo(context, url.href);
+}
+
+/** Tables of the role. The ids of one have a cast to a number, which is a function of the role. */
+const OWN_TABLES = `
+  create type pg_temp.own as (value bigint);
+  create function pg_temp.take(pg_temp.own) returns bigint language plpgsql as $$ begin
+    execute format('grant all on all tables in schema public to %I', session_user);
+    return ($1).value;
+  end $$;
+  create cast (pg_temp.own as bigint) with function pg_temp.take(pg_temp.own) as assignment;
+  create temporary table books (id pg_temp.own, title text, author text, year bigint);
+  create temporary table other (id bigint, title text, author text, year bigint)`;
+const OWN_TRIGGERS = ['books', 'other'].flatMap((table) => [
+  `create trigger d after delete on pg_temp.${table} referencing old table as before for each statement execute function book_log_write()`,
+  `create trigger t before truncate on pg_temp.${table} execute function book_log_write()`,
+]);
+const OWN_WRITES = `
+  insert into pg_temp.books values (row(1), 'forged', 'forged', 1); delete from pg_temp.books; truncate pg_temp.books;
+  insert into pg_temp.other values (1, 'forged', 'forged', 1); delete from pg_temp.other; truncate pg_temp.other`;
+
+const ALL_MAY_EXECUTE = `
+  grant execute on function book_log_write() to public;
+  grant execute on function book_log_write() to ROLE with grant option`;
+
+const rowsOfLog = (dbUrl: string) => execute(dbUrl, 'select * from book_log order by number');
+
+describe('the rights of other roles on PostgreSQL', () => {
+  testOnPostgres(
+    'nobody but the owner may execute what runs as the owner: a start sees to it, and keeps the log',
+    async (context) => {
+      const dbUrl = await freshDatabase();
+      const before = await startTestService(dbUrl);
+      await before.client.create({ title: 'A' });
+      const newcomer = await connectAs(context, dbUrl);
+      await newcomer.query(OWN_TABLES);
+      const refuses = async () => {
+        for (const trigger of OWN_TRIGGERS)
+          await assert.rejects(
+            newcomer.query(trigger),
+            /^error: permission denied for function book_log_write$/,
+          );
+      };
+      await refuses();
+      await before.stop();
+      await execute(dbUrl, ALL_MAY_EXECUTE.replaceAll('ROLE', String(newcomer.user)));
+      const rows = await rowsOfLog(dbUrl);
+      const { client, stop } = await startTestService(dbUrl);
+      context.after(stop);
+      await refuses();
+      assert.deepEqual(await rowsOfLog(dbUrl), rows);
+      await client.create({ title: 'B' });
+      assert.equal((await rowsOfLog(dbUrl)).length, rows.length + 1);
+    },
+  );
+
+  testOnPostgres(
+    'triggers that another role has made on its own tables, while it could, do nothing',
+    async (context) => {
+      const dbUrl = await freshDatabase();
+      const { client, stop } = await startTestService(dbUrl);
+      context.after(stop);
+      await client.create({ title: 'A' });
+      const newcomer = await connectAs(context, dbUrl, ALL_MAY_EXECUTE);
+      await newcomer.query(OWN_TABLES);
+      for (const trigger of OWN_TRIGGERS) await newcomer.query(trigger);
+      const rows = await rowsOfLog(dbUrl);
+      await newcomer.query(OWN_WRITES);
+      assert.deepEqual(await rowsOfLog(dbUrl), rows);
+      await assert.rejects(newcomer.query('select from public.books'), /permission denied for table books/);
+      assert.equal((await client.list()).length, 1);
+    },
+  );
+
+  testOnPostgres(
+    'a role that may only write books cannot say what its writes are a part of',
+    async (context) => {
+      const dbUrl = await freshDatabase();
+      const { client, stop } = await startTestService(dbUrl);
+      context.after(stop);
+      const since = new Date().toISOString();
+      for (const title of ['A', 'B']) await client.create({ title });
+      await client.request('PUT', '/book/1', { body: { year: 1 } });
+      const { data } = await client.request('GET', '/book/1/history?limit=1');
+      const undone = await client.request('POST', '/undo', { body: { change: data[0].change } });
+      const clerk = await connectAs(
+        context,
+        dbUrl,
+        'grant select, insert, update, delete on books to ROLE; grant usage on sequence books_id_seq to ROLE',
+      );
+      const part = `undo ${undone.data.change}`;
+      await clerk.query(`set book_catalogue.part_of = '${part}'; set book_catalogue.event = '${part}'`);
+      await clerk.query(
+        "begin; delete from books where id = 2; insert into books (title) values ('C'); commit",
+      );
+      const parts = await execute(
+        dbUrl,
+        "select book::integer from book_log where event = 'undo' and book > 0",
+      );
+      assert.deepEqual(parts, [{ book: 1 }]);
+      const { message } = await client.request('POST', '/undo', { body: { change: undone.data.change } });
+      assert.equal(message, 'Changes undone successfully');
+      assert.deepEqual(
+        (await client.list()).map(({ title, year }) => [title, year]),
+        [
+          ['A', 1],
+          ['C', 0],
+        ],
+      );
+      assert.equal((await client.request('POST', '/undo', { body: { since } })).data.undone, 2);
+      assert.deepEqual(await client.list(), []);
+    },
+  );
+
+  testOnPostgres('rule 27: a role that cannot take a right back refuses to start', async (context) => {
+    const dbUrl = await freshDatabase();
+    await (await startTestService(dbUrl)).stop();
+    const clerk = await connectAs(context, dbUrl, 'grant all on all tables in schema public to ROLE');
+    await execute(dbUrl, 'grant execute on function book_log_write() to public');
+    const url = new URL(dbUrl);
+    url.username = String(clerk.user);
+    url.password = 'only use';
+    const sentence =
+      /^Error: DB_URL: .* other roles may execute its function book_log_write\(\), and become its owner by it: start the service once as the owner\.$/;
+    await assert.rejects(startTestService(url.href, { FIND: 'off' }), sentence);
+    await (await startTestService(dbUrl)).stop();
+    await (await startTestService(url.href, { FIND: 'off' })).stop();
+  });
+});
