@@ -86,8 +86,9 @@ const PART = `
     select * from book_log where place = 0 and xid = pg_current_xact_id() order by number limit 1
   ) as first where book = 0`;
 const write = (rows: string) => `
+  with whole as materialized (${PART})
   insert into book_log (number, book, last, ${FIELDS}, event, part_of)
-  select rows.*, whole.event, whole.part_of from (${rows}) as rows left join (${PART}) as whole on true;`;
+  select rows.*, whole.event, whole.part_of from (${rows}) as rows left join whole on true;`;
 
 /**
  * It belongs to the table of books, or on a server of Citus to a shard of it, and writes to the shard of the log that is beside it.
