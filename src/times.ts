@@ -83,6 +83,8 @@ export const TIMES = {
     write: 3 * SECOND,
     /** Of work in one transaction, before other work gets a turn. */
     turn: 5,
+    /** For a page of changes, for which all requests wait. Then it ends with the books that it has. */
+    page: 20,
     /** For a search, so that it ends before its caller gives up; before it, for indexing; after it, for counting all matches. */
     search: 4 * SECOND,
     catchUp: SECOND,

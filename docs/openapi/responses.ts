@@ -202,7 +202,7 @@ export const RESPONSES = {
   ],
   ChangesRetrieved: [
     success(
-      changesRetrieved([{ id: BOOK.id, at: AT, book: BOOK }], []),
+      changesRetrieved([{ id: BOOK.id, at: AT, book: BOOK }]),
       { type: 'array', items: schemaRef('Change') },
       'H1',
       'Books that have changed; none if nothing has changed since the page before.',

@@ -113,7 +113,7 @@ export function buildApp(parts: AppParts): App {
         answer = (await files.answer(path.decoded, headers, path.query)) ?? NOT_FOUND;
       else answer = await answerTo(route, { request, id, path }, cors);
       // Bodies without a length are shared by all their answers, or produced while they are read.
-      if (!http.takeRoom(response, answer.length ?? 0)) answer = faults.answerWithoutRoom(id);
+      if (!http.takeRoom(response, answer)) answer = faults.answerWithoutRoom(id);
     } catch (error) {
       answer = faults.answer(error, id);
     }

@@ -113,9 +113,8 @@ export const pageRetrieved = (books: readonly object[], headers: HeaderList) =>
 /** @param name as it was sent. */
 export const invalidParameter = (name: string) => failure(400, `Invalid query parameter: ${name}`);
 
-/** @param headers that describe the page. */
-export const changesRetrieved = (changes: readonly Change[], headers: HeaderList) =>
-  withHeaders(success(200, 'Changes retrieved successfully', changes.map(dated)), ...headers);
+export const changesRetrieved = (changes: readonly Change[]) =>
+  success(200, 'Changes retrieved successfully', changes.map(dated));
 export const CURSOR_GONE = failure(410, 'Cursor no longer valid');
 /** @param headers that describe the page. */
 export const historyRetrieved = (states: readonly State[], headers: HeaderList) =>

@@ -2,10 +2,10 @@
 // back (rules H1 to H5).
 
 import { readBookId } from '../books/book.ts';
-import type { UndoRequest } from '../books/store.ts';
+import type { Changes, UndoRequest } from '../books/store.ts';
 import type { Answer } from '../http/answer.ts';
 import { parseBody, readBody } from '../http/body.ts';
-import { CLIENT_END } from '../http/connection.ts';
+import { CLIENT_END, roomForMore } from '../http/connection.ts';
 import { asJsonObject } from '../json/parse.ts';
 import { INVALID, idempotencyKeyOf } from './conditions.ts';
 import {
@@ -13,6 +13,7 @@ import {
   CURSOR_GONE,
   changesRetrieved,
   changesUndone,
+  type EnvelopeAnswer,
   historyRetrieved,
   INVALID_BOOK,
   INVALID_KEY,
@@ -26,6 +27,9 @@ import { asCursor, contentOf, PAGE, readLimit, readParameters } from './query.ts
 
 const SECOND = 1000;
 
+/** Of pages that several requests may have read together. */
+const answers = new WeakMap<Changes, Answer>();
+
 export async function readChanges(
   { request, path }: Exchange,
   { catalogue, times }: AppParts,
@@ -38,13 +42,17 @@ export async function readChanges(
   const leave = () => left.abort();
   const ends = ['close', CLIENT_END];
   for (const end of ends) request.socket.once(end, leave);
-  const { page, waited } = await catalogue.changes(cursor, limit, wait, left.signal).finally(() => {
-    for (const end of ends) request.socket.off(end, leave);
-  });
+  const { page, waited } = await catalogue
+    .changes(cursor, limit, wait, left.signal, roomForMore)
+    .finally(() => {
+      for (const end of ends) request.socket.off(end, leave);
+    });
   if (page === 'gone') return CURSOR_GONE;
   const headers = ['link', linkTo('/changes', limit, page.cursor)];
   if (waited !== undefined) headers.push('preference-applied', `wait=${wait / SECOND}`);
-  return { ...changesRetrieved(page.changes, headers), waited: waited ?? 0 };
+  const answer = answers.get(page) ?? inBytes(changesRetrieved(page.changes));
+  answers.set(page, answer);
+  return { ...answer, own: headers, ...(waited !== undefined && { waited }) };
 }
 
 export async function readHistory({ path }: Exchange, { catalogue }: AppParts): Promise<Answer> {
@@ -71,6 +79,11 @@ export async function undoChanges(exchange: Exchange, { catalogue, config }: App
   if (typeof outcome === 'string') return NOT_UNDONE[outcome];
   const answer = changesUndone(outcome);
   return outcome.isReplay ? replayOf(answer) : answer;
+}
+
+/** Several answers share the memory of their bytes; a text would be copied for each. */
+function inBytes(answer: EnvelopeAnswer): Answer {
+  return { ...answer, body: Buffer.from(answer.body) };
 }
 
 /** A date and time of RFC 3339, but for leap seconds. */

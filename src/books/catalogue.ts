@@ -41,13 +41,13 @@ export class Catalogue {
   readonly #longSearches: Batches<LongSearch, Page>;
   /** What is read of the log. */
   readonly #history: Batches<(deadline: number) => Promise<unknown>, unknown>;
-  /** Pages of changes that will be read, by cursor and size: after a change, most of those who wait ask for the same. */
-  readonly #nextPages = new Map<string, Promise<Changes | 'gone'>>();
+  /** Of those who wait for changes, one at a time: nothing is refused since others wait. */
+  readonly #followed: Batches<(deadline: number) => Promise<Changes | 'gone'>, Changes | 'gone'>;
   readonly #undos: Batches<
     (deadline: number) => ReturnType<BookStore['undo']>,
     Awaited<ReturnType<BookStore['undo']>>
   >;
-  readonly #followers: Followers;
+  readonly #followers: Followers<Changes | 'gone'>;
 
   constructor(store: BookStore, times: Times['books']) {
     this.#store = store;
@@ -104,6 +104,11 @@ export class Catalogue {
     this.#history = new Batches(
       (reads, deadline) => Promise.all(reads.map((read) => read(deadline))),
       limits.history,
+      times,
+    );
+    this.#followed = new Batches(
+      (reads, deadline) => Promise.all(reads.map((read) => read(deadline))),
+      { ...limits.history, size: 1, inFlight: 1 },
       times,
     );
     this.#undos = new Batches(
@@ -210,32 +215,32 @@ export class Catalogue {
    * @param cursor of that page; undefined to begin with all books.
    * @param wait milliseconds for which it waits for a change if there is none.
    * @param signal ends the wait.
-   * @returns them, or `gone` if the cursor is no longer valid; and how long it has waited, undefined if too many others wait.
+   * @param room resolves once there is room for the page, if it waits.
+   * @returns them, or `gone` if the cursor is no longer valid: the same object for those who get the same page. And how long it
+   *   has waited, undefined if too many others wait.
    */
   async changes(
     cursor: unknown,
     most: number,
     wait: number,
     signal: AbortSignal,
+    room: () => Promise<void> = async () => {},
   ): Promise<{ readonly page: Changes | 'gone'; readonly waited: number | undefined }> {
-    const read = () => this.#readChanges(cursor, most);
-    if (wait === 0 || !this.#followers.hasRoom) return { page: await read(), waited: undefined };
+    const read = (deadline: number) => this.#store.changes(cursor, most, deadline);
+    if (wait === 0 || !this.#followers.hasRoom) {
+      const page = (await this.#history.call(read)) as Changes | 'gone';
+      return { page, waited: undefined };
+    }
     const isSomething = (page: Changes | 'gone') => page === 'gone' || page.changes.length > 0;
-    const { answer, waited } = await this.#followers.read(read, isSomething, wait, signal);
+    const { answer, waited } = await this.#followers.read(
+      JSON.stringify([cursor, most]),
+      () => this.#followed.call(read),
+      room,
+      isSomething,
+      wait,
+      signal,
+    );
     return { page: answer, waited };
-  }
-
-  /** Those who ask for the same page at once, as after a change, get one. */
-  #readChanges(cursor: unknown, most: number): Promise<Changes | 'gone'> {
-    const asked = JSON.stringify([cursor, most]);
-    const known = this.#nextPages.get(asked);
-    if (known !== undefined) return known;
-    const page = Promise.resolve().then(() => {
-      this.#nextPages.delete(asked);
-      return this.#history.call((deadline) => this.#store.changes(cursor, most, deadline));
-    }) as Promise<Changes | 'gone'>;
-    this.#nextPages.set(asked, page);
-    return page;
   }
 
   /** How many requests wait for a change. */

@@ -1,14 +1,28 @@
-// Owns: requests that wait for a change (rule H3). The store looks for changes while at least one waits.
+// Owns: requests that wait for a change (rule H3). The store looks for changes while at least one waits. Each request reads in
+// turn, since all of them may wake at once: those that ask for the same read it together, and get their answers one by one.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { within } from '../within.ts';
+import { StoreUnavailable } from './store.ts';
 
-/** So many may wait: after a change all of them read at once. */
+/** So many may wait: after a change all of them read. */
 const MOST = 1000;
 
-export class Followers {
+/** One read for those that ask for the same. */
+interface Reading<Answer> {
+  readonly read: () => Promise<Answer>;
+  readonly readers: Set<PromiseWithResolvers<Answer>>;
+  readonly started: PromiseWithResolvers<void>;
+  hasStarted: boolean;
+}
+
+export class Followers<Answer> {
   readonly #watch: (onChange: () => void) => () => void;
   /** What ends the wait of each until the next change. */
   readonly #waiting = new Set<{ wake: () => void }>();
+  /** Those that have not started, by what they read, in their order. */
+  readonly #readings = new Map<string, Reading<Answer>>();
+  #isReading = false;
   #endWatch = () => {};
   #isClosed = false;
 
@@ -29,12 +43,17 @@ export class Followers {
 
   /**
    * Reads, and again after each change, until there is something, or the time is over.
+   * @param what equal for those that read the same.
+   * @param room resolves once there is room for what is read.
    * @param wait milliseconds.
    * @param signal also ends the wait.
    * @returns what was read last, and the milliseconds that were waited.
+   * @throws StoreUnavailable if its turn does not come in this time.
    */
-  async read<Answer>(
+  async read(
+    what: string,
     read: () => Promise<Answer>,
+    room: () => Promise<void>,
     isSomething: (answer: Answer) => boolean,
     wait: number,
     signal: AbortSignal,
@@ -43,14 +62,17 @@ export class Followers {
     this.#add(follower);
     const end = performance.now() + wait;
     let waited = 0;
+    let last: Answer | undefined;
     try {
       for (;;) {
         const change = Promise.withResolvers<void>(); // also one while it reads
         follower.wake = change.resolve;
-        const answer = await read();
+        const answer: Answer | undefined = (await this.#readInTurn(what, read, room, end)) ?? last;
+        if (answer === undefined) throw new StoreUnavailable('more requests wait than can read', 'overload');
         const began = performance.now();
         if (isSomething(answer) || began >= end || signal.aborted || this.#isClosed)
           return { answer, waited };
+        last = answer;
         signal.addEventListener('abort', follower.wake);
         await within(end - began, change.promise);
         signal.removeEventListener('abort', follower.wake);
@@ -80,4 +102,59 @@ export class Followers {
   #wakeAll(): void {
     for (const { wake } of this.#waiting) wake();
   }
+
+  /** @returns undefined if the turn does not come until this moment. */
+  async #readInTurn(
+    what: string,
+    read: () => Promise<Answer>,
+    room: () => Promise<void>,
+    end: number,
+  ): Promise<Answer | undefined> {
+    let reading = this.#readings.get(what);
+    if (reading === undefined) {
+      reading = { read, readers: new Set(), started: Promise.withResolvers(), hasStarted: false };
+      this.#readings.set(what, reading);
+    }
+    const reader = Promise.withResolvers<Answer>();
+    reading.readers.add(reader);
+    if (!this.#isReading) void this.#readAll(room);
+    await within(Math.max(0, end - performance.now()), reading.started.promise);
+    if (reading.hasStarted) return await reader.promise;
+    reading.readers.delete(reader);
+    return undefined;
+  }
+
+  async #readAll(room: () => Promise<void>): Promise<void> {
+    this.#isReading = true;
+    await Promise.resolve(); // those that wake together read together
+    for (const [what, reading] of this.#readings) {
+      await room();
+      this.#readings.delete(what);
+      if (reading.readers.size === 0) continue;
+      start(reading);
+      try {
+        const answer = await reading.read();
+        for (const { resolve } of reading.readers) {
+          resolve(answer);
+          await nextTurn(); // each makes an answer of it, which takes room
+        }
+      } catch (error) {
+        // It would take those behind it as long to fail.
+        for (const failed of [reading, ...this.#readings.values()]) {
+          start(failed);
+          for (const { promise, reject } of failed.readers) {
+            promise.catch(() => {}); // it is awaited later
+            reject(error);
+          }
+        }
+        this.#readings.clear();
+      }
+    }
+    this.#isReading = false;
+  }
+}
+
+function start(reading: Pick<Reading<never>, 'started' | 'hasStarted'>): void {
+  reading.hasStarted = true;
+  reading.started.resolve();
 }

@@ -24,9 +24,12 @@ export interface Answer {
   /** Further headers, of this answer alone. */
   readonly own?: HeaderList;
   readonly body?: string | Uint8Array | BodyStream;
-  /** Bytes of a text that takes room until its client has read it. */
+  /** Bytes of a body that takes room until its client has read it; of bytes that several answers share, once. */
   readonly length?: number;
-  /** Milliseconds for which the answer waited as its client had asked. They are not those of the service. */
+  /**
+   * Milliseconds for which the answer waited as its client had asked. They are not those of the service. It has waited for room as
+   * well, and is not refused.
+   */
   readonly waited?: number;
 }
 

@@ -7,6 +7,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { Times } from '../times.ts';
+import type { Answer } from './answer.ts';
 
 /** After the headers of a request, and after a body in chunks. */
 const END = Buffer.from('\r\n\r\n');
@@ -34,12 +35,24 @@ const PIECES = 4;
 const PIECE = 1024;
 
 const room = { taken: 0, isRefused: false };
+/** How many answers have each body that several share, which takes its room once. */
+const shared = new Map<Uint8Array, number>();
+/** Those that wait for room. */
+const waitingForRoom: (() => void)[] = [];
 const waiting = { bytes: 0 };
 
 /** Connections that have more for the server, in the order in which they get a turn of the event loop. */
 const turns: Connection[] = [];
 /** Whether an immediate will give them theirs. */
 let areTurnsDue = false;
+
+/** Resolves once half of the room is free. Meanwhile, clients that do not read have less time. */
+export async function roomForMore(): Promise<void> {
+  while (room.taken > ROOM / 2) {
+    room.isRefused = true;
+    await new Promise<void>((resolve) => waitingForRoom.push(resolve));
+  }
+}
 
 /** Its event when the client has closed its side: it sends nothing more, and may have left. */
 export const CLIENT_END = 'clientEnd';
@@ -139,15 +152,28 @@ export class Connection extends Duplex {
     if (areTurnsDue) setImmediate(Connection.#takeTurns);
   }
 
-  /** Takes room for an answer until the system has all of it. @returns whether there is room. */
-  takeRoom(response: ServerResponse, bytes: number): boolean {
+  /**
+   * Takes room for an answer until the system has all of it; for a body that several answers share, once.
+   * @param isAwaited whether it has waited for `roomForMore`: then it is never refused.
+   * @returns whether there is room.
+   */
+  takeRoom(response: ServerResponse, bytes: number, body: Answer['body'], isAwaited: boolean): boolean {
     if (bytes <= TINY || this.destroyed) return true;
+    const sharers = body instanceof Uint8Array ? shared.get(body) : undefined;
     // One answer alone may exceed ROOM.
-    room.isRefused = room.taken + bytes > Math.max(ROOM, bytes);
-    if (room.isRefused) return false;
-    room.taken += bytes;
+    const isRefused = sharers === undefined && room.taken + bytes > Math.max(ROOM, bytes);
+    if (isRefused && !isAwaited) {
+      room.isRefused = true;
+      return false;
+    }
+    if (sharers === undefined) room.taken += bytes;
+    if (body instanceof Uint8Array) shared.set(body, (sharers ?? 0) + 1);
     response.once('close', () => {
+      const others = body instanceof Uint8Array ? (shared.get(body) ?? 1) - 1 : 0;
+      if (others > 0) return void shared.set(body as Uint8Array, others);
+      if (body instanceof Uint8Array) shared.delete(body);
       room.taken -= bytes;
+      if (room.taken <= ROOM / 2) for (const resolve of waitingForRoom.splice(0)) resolve();
     });
     return true;
   }

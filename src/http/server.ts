@@ -5,6 +5,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createListener, type Server } from 'node:net';
 import type { Times } from '../times.ts';
+import type { Answer } from './answer.ts';
 import { Connection } from './connection.ts';
 
 // An `import` of node:http would also load parts that are not used here: 19 MiB, a sixth of all memory.
@@ -83,9 +84,9 @@ export class HttpServer {
     });
   }
 
-  /** Whether there is room for an answer of as many bytes until its client has read it; if so, it is taken. */
-  takeRoom(response: ServerResponse, bytes: number): boolean {
-    return connectionOf(response.req).takeRoom(response, bytes);
+  /** Whether there is room for an answer until its client has read it; if so, it is taken. */
+  takeRoom(response: ServerResponse, { length = 0, body, waited }: Answer): boolean {
+    return connectionOf(response.req).takeRoom(response, length, body, waited !== undefined);
   }
 
   /**

@@ -9,6 +9,8 @@ import { describe, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
+import type { Answer } from '../../src/http/answer.ts';
+import { roomForMore } from '../../src/http/connection.ts';
 import { HttpServer } from '../../src/http/server.ts';
 import { TIMES } from '../../src/times.ts';
 import '../support/random.ts';
@@ -359,23 +361,54 @@ describe('slow clients', () => {
       for (const client of [silent, other]) client.write(GET);
       await settled();
       const [first, second] = server.got.map(({ response }) => response) as [ServerResponse, ServerResponse];
-      assert.ok(server.http.takeRoom(first, 128 * MEBIBYTE));
+      assert.ok(server.http.takeRoom(first, answerOf(128 * MEBIBYTE)));
       first.write('x'.repeat(MEBIBYTE));
       await pass(time, 59);
       silent.socket.bytesWritten += 1; // it has read something
       await pass(time, 59);
       assert.equal(silent.destroyed, false);
-      assert.ok(server.http.takeRoom(second, 4096), 'an answer that needs no room');
-      assert.equal(server.http.takeRoom(second, MEBIBYTE), false);
+      assert.ok(server.http.takeRoom(second, answerOf(4096)), 'an answer that needs no room');
+      assert.equal(server.http.takeRoom(second, answerOf(MEBIBYTE)), false);
       silent.socket.bytesWritten += 1;
       await pass(time, 5);
       assert.equal(silent.socket.destroyed, false);
       await pass(time, 2);
       assert.equal(silent.socket.destroyed, true);
-      assert.ok(server.http.takeRoom(second, 128 * MEBIBYTE), 'its room is free again');
+      assert.ok(server.http.takeRoom(second, answerOf(128 * MEBIBYTE)), 'its room is free again');
+      server.got[1]?.response.destroy();
+      await settled();
     });
   });
+
+  test('rule 22: a body that several answers share takes its room once, until the last one has been read; who has waited for room has it', async () => {
+    const server = new Server();
+    const clients = Array.from({ length: 5 }, () => server.connect());
+    for (const client of clients) client.write(GET);
+    await settled();
+    const [one, two, three, four, five] = server.got.map(({ response }) => response) as ServerResponse[];
+    const take = (response: ServerResponse | undefined, answer: Answer) =>
+      server.http.takeRoom(response as ServerResponse, answer);
+    const shared = { ...answerOf(100 * MEBIBYTE), body: new Uint8Array(1) };
+    assert.deepEqual([take(one, shared), take(two, shared)], [true, true]);
+    assert.equal(take(three, answerOf(29 * MEBIBYTE)), false);
+    assert.equal(take(three, { ...answerOf(29 * MEBIBYTE), waited: 0 }), true);
+    let isFree = false;
+    const free = roomForMore().then(() => {
+      isFree = true;
+    });
+    for (const response of [one, three]) response?.destroy();
+    await settled();
+    assert.deepEqual([isFree, take(four, answerOf(29 * MEBIBYTE))], [false, false]);
+    two?.destroy();
+    await free;
+    assert.equal(take(five, answerOf(128 * MEBIBYTE)), true);
+    five?.destroy();
+    await settled();
+  });
 });
+
+/** Of so many bytes. */
+const answerOf = (length: number): Answer => ({ status: 200, headers: [], length });
 
 function textOf({ body, isChunked }: { readonly body: string; readonly isChunked: boolean }): string {
   const head = 'POST / HTTP/1.1\r\nhost: test\r\n';

@@ -5,6 +5,8 @@ import { Mutants } from './mutant.ts';
 const CHANGES = 'test/stores/changes.test.ts';
 const LOG = 'test/stores/log.test.ts';
 const UNDO = 'test/stores/undo.test.ts';
+const STEPS = 'test/stores/sqlite-steps.test.ts';
+const FOLLOWERS = 'test/api/followers.test.ts';
 const RIGHTS = 'test/stores/rights.test.ts';
 
 const FOLLOWED = 'a follower gets all books';
@@ -20,6 +22,13 @@ export const LOG_MUTANTS = new Mutants()
   .change("book = 0 and event = 'beginning'", 'false')
   .mutant('changes that are no longer kept are skipped', CHANGES, GONE)
   .change('and $number >=', 'and $number >= 0 *')
+  .mutant('a page of changes has no end in time', CHANGES, 'ends when it is late')
+  .change('() => performance.now() >= end', '() => false')
+  .in('src/stores/sqlite/log.ts')
+  .mutant('a page of changes reads the past of its books', STEPS, 'a page of changes')
+  .change(' order by number desc limit 1)`;', ')`;')
+  .mutant('a page reads a book once for each of its changes', STEPS, 'a page of changes')
+  .change('next === last && !books.has(next)', 'next === last')
   .in('src/stores/sqlite/store.ts')
   .mutant('changes of other processes do not end a wait', CHANGES, WAITS)
   .change('if (version !== before) onChange();', '')
@@ -36,8 +45,29 @@ export const LOG_MUTANTS = new Mutants()
   .mutant('heavy states fill a page without an end', CHANGES, 'heavy states')
   .change(' || this.#weight >= HEAVY', '')
   .in('src/books/followers.ts')
+  .mutant('a thousand followers are answered in one turn', FOLLOWERS, 'a thousand that wake')
+  .change('await nextTurn(); //', '//')
+  .mutant('what followers read has no room', FOLLOWERS, 'different pages')
+  .change('await room();', '')
+  .mutant('followers wait for room without an end', FOLLOWERS, 'has the page of before')
+  .change(
+    'await within(Math.max(0, end - performance.now()), reading.started.promise);',
+    'await reading.started.promise;',
+  )
+  .mutant('each follower waits for a store that is away', FOLLOWERS, 'a read that fails')
+  .change('of [reading, ...this.#readings.values()]', 'of [reading]')
   .mutant('the end of a service waits for followers', CHANGES, WAITS)
   .change('this.#isClosed = true;\n    this.#wakeAll();', '')
+  .in('src/http/connection.ts')
+  .mutant(
+    'a body that several answers share takes room for each',
+    'test/api/connection.test.ts',
+    'several answers share',
+  )
+  .change('body instanceof Uint8Array ? shared.get(body) : undefined;', 'undefined;')
+  .in('src/api/history.ts')
+  .mutant('each follower has a text of its page', CHANGES, 'all who wait get')
+  .change('answers.get(page) ??', '')
   .in('src/stores/postgres/history.ts')
   .mutant('a cursor of a restored database is valid', CHANGES, 'whose dump was restored')
   .change('now?.server !== server || ', '')

@@ -1,6 +1,7 @@
 // What programs read of the log of changes, beside what the kit checks: on every store. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { copyFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { describe, test } from 'node:test';
@@ -263,6 +264,25 @@ for (const store of STORES) {
       assert.deepEqual([status, data, headers.get('preference-applied')], [200, [], 'wait=60']);
     });
 
+    test('rules H3 and 22: all who wait get a large page, though their answers together have no room', async (context) => {
+      const { client, port, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      const copy = new Copy(client);
+      await copy.readAll();
+      const head = `GET ${copy.path} HTTP/1.1\r\nhost: x\r\nauthorization: ${client.token}\r\nprefer: wait=60\r\nconnection: close\r\n\r\n`;
+      const statuses = Array.from({ length: 150 }, async () => {
+        const socket = connect(port, '127.0.0.1');
+        context.after(() => socket.destroy());
+        socket.write(head);
+        const [status] = await once(socket, 'data');
+        socket.pause(); // it reads no more
+        return String(status).slice(0, 12);
+      });
+      await client.list(); // most of the others have arrived
+      await client.create({ title: '\u0001'.repeat(170_000) });
+      assert.deepEqual([...new Set(await Promise.all(statuses))], ['HTTP/1.1 200']);
+    });
+
     test('rule H4: the history of a book has its states, of a removed one too', async (context) => {
       const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
       context.after(stop);
@@ -318,6 +338,20 @@ for (const store of STORES) {
     });
 
     if (store === SQLITE) {
+      test('rule H1: a page ends when it is late, with the books that it has, and none is left out', async (context) => {
+        const late = timesWith({ sqlite: { page: 0 } });
+        const service = await startTestService(await store.freshUrl(), {}, undefined, late);
+        context.after(service.stop);
+        const { client, dbUrl } = service;
+        await executeOn(dbUrl, SERIES.SQLite(5));
+        const copy = new Copy(client);
+        assert.deepEqual(await copy.readPage(), [1]);
+        await executeOn(dbUrl, 'update books set year = 1 where id > 3');
+        assert.deepEqual(await copy.readPage(), [2]);
+        await copy.readAll();
+        await copy.assertEqual();
+      });
+
       test('rule H2: a cursor is no longer valid in a file that was restored', async (context) => {
         const before = await startTestService(await store.freshUrl());
         await before.client.create({ title: 'A' });

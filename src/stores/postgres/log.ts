@@ -11,7 +11,7 @@ import type { Query } from './connections.ts';
 // A row is about the books from `book` to `last`, and has the fields of the one book before its change; they are null where there
 // was none: the books are new. A row about book 0 is an event: an import or an undo, or a beginning: changes before it are missing,
 // unless its year is 0: there were no books. The title of an import is its name. If the first row of a transaction is an event, the
-// others are a part of it; it is one of its own, or continues that of the number `part_of`. The place of a row is 0, or on Citus a
+// others are a part of it; it is their event, or continues that of the number `part_of`. The place of a row is 0, or on Citus a
 // number that names its shard: there, each shard of books has its log, and each server its transactions.
 
 const TABLES = [
@@ -77,10 +77,7 @@ const CHANGED = `
   ) as changed`;
 const ALL = `select ${NUMBER}, id, id, ${FIELDS} from books`;
 
-/**
- * Only a row of the log makes others a part of an event: who may write books alone, but not the log, can make none. (What a session
- * sets would be the word of whoever has the session.)
- */
+/** Only a row of the log makes others a part of an event: a role that may write books, but not the log, can make none. */
 const PART = `
   select event, coalesce(part_of, number) as part_of from (
     select * from book_log where place = 0 and xid = pg_current_xact_id() order by number limit 1

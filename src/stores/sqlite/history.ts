@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Changes, States } from '../../books/store.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { asBook, BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
-import { about, BEGINNING, HAS_NEW, type LogPosition, LogReader } from './log.ts';
+import { about, BEGINNING, HAS_NEW, type LogPosition, LogReader, newestOf } from './log.ts';
 
 /** Of all books. */
 const RANGE = { next: 1, last: Number.MAX_SAFE_INTEGER };
@@ -14,9 +14,7 @@ const RANGE = { next: 1, last: Number.MAX_SAFE_INTEGER };
 const BEGAN = 'select at from book_log order by number limit 1';
 
 /** When the latest change of a book was noted. */
-const LATEST = `coalesce(
-  (select at from ${about('id')} order by number desc limit 1), (${BEGAN})
-) as at`;
+const LATEST = `coalesce(${newestOf('id')}, (${BEGAN})) as at`;
 
 const NEWEST = 'select number, at from book_log order by number desc limit 1';
 
@@ -61,13 +59,17 @@ export class History {
     return this.#hasNew.get()?.hasNew === 1;
   }
 
-  /** @param cursor undefined to begin with all books. */
-  changes(cursor: unknown, most: number): Changes | 'gone' {
+  /**
+   * @param cursor undefined to begin with all books.
+   * @param time milliseconds after which the page ends, if it has a book.
+   */
+  changes(cursor: unknown, most: number, time: number): Changes | 'gone' {
+    const end = performance.now() + time;
     const { number: newest, at } = this.#newest.get() as { number: number; at: number };
     let position = cursor === undefined ? { number: newest, ...RANGE } : this.#positionAt(cursor);
     if (position === undefined) return 'gone';
     for (;;) {
-      const { books, position: after } = this.#reader.next(position, most);
+      const { books, position: after } = this.#reader.next(position, most, () => performance.now() >= end);
       const isEnd = after.number === position.number && position.next > position.last;
       position = after;
       if (books.length === 0 && !isEnd) continue;

@@ -112,6 +112,15 @@ export const about = (id: string) => `(
   select * from book_log where book = ${id} union all select * from book_log where ${isWithin(id)}
 )`;
 
+/** SQL for when the newest row about a book was noted: the rows before it are not read. */
+export const newestOf = (id: string) => {
+  const newest = (condition: string) =>
+    `select * from (select number, at from book_log where ${condition} order by number desc limit 1)`;
+  return `(
+    select at from (${newest(`book = ${id}`)} union all ${newest(isWithin(id))}) order by number desc limit 1
+  )`;
+};
+
 /** Before the oldest row, unless that is empty. */
 export const BEGINNING = `(
   select number - last + book - (book > 0 or event is not null) from book_log order by number limit 1
@@ -193,22 +202,26 @@ export class LogReader {
   }
 
   /**
-   * Reads on, until it has so many books, or they are heavy. The rest of a run is a range.
+   * Reads on, until it has so many books, or they are heavy, or it is late. The rest of a run is a range.
    * @returns each book once, and the position after them; that of before if there are no more rows.
    */
-  next(before: LogPosition, most: number): { books: Noted[]; position: LogPosition } {
+  next(before: LogPosition, most: number, isLate = () => false): { books: Noted[]; position: LogPosition } {
     const books = new Map<number, Noted>();
     let weight = 0;
     const add = (book: Noted) => {
       books.set(book.id, book);
       weight += weightOf({ title: book.title ?? '', author: book.author ?? '' });
-      return books.size >= most || weight >= HEAVY;
+      return books.size >= most || weight >= HEAVY || isLate();
     };
     let { number, next, last } = before;
     const rows = this.#rows.iterate(number) as Iterable<unknown> as Iterable<LogRow>;
     const isFull = () => {
       const found =
-        next < last ? this.#range.iterate(next, last) : next === last ? [this.#one.get(next)] : [];
+        next < last
+          ? this.#range.iterate(next, last)
+          : next === last && !books.has(next)
+            ? [this.#one.get(next)]
+            : [];
       for (const book of found as Iterable<unknown> as Iterable<Noted>) {
         next = book.id + 1;
         if (!books.has(book.id) && add(book)) return true;

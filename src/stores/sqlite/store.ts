@@ -202,8 +202,10 @@ class SqliteStore implements BookStore {
   }
 
   async changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'> {
+    await setImmediate(); // other work first: a thousand may have waited for the same change
     await this.#noteNew(deadline);
-    const read = () => this.#read(() => this.#history.changes(cursor, most));
+    const { page } = this.#times.sqlite;
+    const read = () => this.#read(() => this.#history.changes(cursor, most, page));
     const changes = read();
     if (changes !== 'gone') return changes;
     await this.#commits.durable(deadline); // another process may have shown a write whose sync is in progress here

@@ -1,0 +1,72 @@
+// What reading the log of changes in a SQLite file costs, in steps of SQLite's virtual machine: they are the same on every machine.
+
+import assert from 'node:assert/strict';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { test } from 'node:test';
+import type { Changes } from '../../src/books/store.ts';
+import { History } from '../../src/stores/sqlite/history.ts';
+import { fileOf, SQLITE, STORES, startTestService } from '../support/service.ts';
+import { runOn } from '../support/sql.ts';
+
+/** What the types of Node.js do not have yet. */
+interface Counted extends StatementSync {
+  stat(name: 'vmStep'): number;
+  resetStats(): void;
+}
+
+/** A connection that counts the steps of its statements. */
+class CountingConnection extends DatabaseSync {
+  readonly #statements: Counted[] = [];
+
+  override prepare(sql: string): StatementSync {
+    const statement = super.prepare(sql) as Counted;
+    this.#statements.push(statement);
+    return statement;
+  }
+
+  /** Since the last call. */
+  steps(): number {
+    let steps = 0;
+    for (const statement of this.#statements) {
+      steps += statement.stat('vmStep');
+      statement.resetStats();
+    }
+    return steps;
+  }
+}
+
+const CHANGES = (count: number) => `
+  create table numbers (n integer primary key);
+  with recursive n (n) as (values (1) union all select n + 1 from n where n < ${count}) insert into numbers select n from n;
+  create trigger change after delete on numbers begin update books set year = year + 1 where id = 1; end;
+  delete from numbers; drop table numbers`;
+
+if (STORES.includes(SQLITE))
+  test('rule H1: a page of changes reads each of its books once, and not the past of any', async () => {
+    const steps: Record<'one' | 'all', number>[] = [];
+    for (const count of [100, 900]) {
+      const { client, dbUrl, stop } = await startTestService(await SQLITE.freshUrl());
+      await client.create({ title: 'Changed' });
+      await stop();
+      const db = new CountingConnection(fileOf(dbUrl));
+      const history = new History(db);
+      const begin = history.changes(undefined, 1000, Number.POSITIVE_INFINITY) as Changes;
+      const { cursor } = history.changes(begin.cursor, 1000, Number.POSITIVE_INFINITY) as Changes;
+      await runOn(dbUrl, CHANGES(count));
+      db.steps();
+      const all = history.changes(cursor, 1000, Number.POSITIVE_INFINITY) as Changes;
+      const ofAll = db.steps();
+      assert.deepEqual(
+        all.changes.map(({ book }) => book?.year),
+        [count],
+      );
+      await runOn(dbUrl, 'update books set year = 0');
+      db.steps();
+      history.changes(all.cursor, 1000, Number.POSITIVE_INFINITY);
+      steps.push({ all: ofAll, one: db.steps() });
+      db.close();
+    }
+    const [few, many] = steps as [Record<'one' | 'all', number>, Record<'one' | 'all', number>];
+    assert.ok(many.one < 2 * few.one, `one change: ${few.one}, then ${many.one} steps`);
+    assert.ok(many.all < 9 * few.all, `nine times as many changes: ${few.all}, then ${many.all} steps`);
+  });
