@@ -2,8 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { readChanges } from '../../src/api/history.ts';
 import { Followers } from '../../src/books/followers.ts';
 import { StoreUnavailable } from '../../src/books/store.ts';
+import { TIMES } from '../../src/times.ts';
+import { exchangeOf, partsWith, requestWith } from '../fuzz/bodies.ts';
 import { settled, VirtualTime } from '../support/virtual-time.ts';
 
 const WAIT = 60_000;
@@ -130,5 +133,15 @@ describe('requests that wait for a change', () => {
     await settled();
     assert.deepEqual(await waiting.endReads(() => 'found'), ['a']);
     assert.equal((await again).answer, 'found');
+  });
+
+  test('rule 22: those that have read the same page share its bytes', async () => {
+    const page = { changes: [{ id: 1, at: 0, book: undefined }], cursor: [1] };
+    const parts = partsWith({ catalogue: { changes: async () => ({ page, waited: 0 }) }, times: TIMES });
+    const [one, other] = await Promise.all(
+      [1, 2].map(() => readChanges(exchangeOf(requestWith({ prefer: 'wait=60' }, [])), parts)),
+    );
+    assert.ok(one?.body instanceof Uint8Array);
+    assert.equal(one.body, other?.body);
   });
 });
