@@ -3,12 +3,23 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { countOf, fill, manyBooks } from '../support/books.ts';
+import { Client } from '../support/client.ts';
 import { COMMAND, pathTo } from '../support/repository.ts';
-import { endOf, preloading, SQLITE, STORES, temporaryFolder } from '../support/service.ts';
+import {
+  ENVIRONMENT,
+  endOf,
+  preloading,
+  SQLITE,
+  STORES,
+  startCommand,
+  temporaryFolder,
+} from '../support/service.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const [FEW, MANY] = [16_000, 64_000];
@@ -42,6 +53,36 @@ for (const [index, from] of STORES.entries()) {
     }
     for (const [command, [few = 0, many = 0]] of peaks)
       assert.ok(many - few < DIFFERENCE, `${command}: ${few} and ${many} MiB`);
+  });
+}
+
+for (const store of STORES) {
+  test(`rule H3: a thousand who wait get a book of a megabyte, within 512 MiB, on ${store.name}`, async (context) => {
+    const PEAK_MEMORY = join(temporaryFolder(), 'peak');
+    const NODE_OPTIONS = preloading(pathTo('test/support/peak-memory.js'));
+    const service = await startCommand({
+      ...ENVIRONMENT,
+      ...{ DB_URL: await store.freshUrl(), LOG_LEVEL: 'info', PEAK_MEMORY, NODE_OPTIONS },
+    });
+    context.after(service.stop);
+    const client = await Client.logIn(service);
+    const { headers } = await client.request('GET', '/changes');
+    const [, path] = /^<([^>]+)>/.exec(headers.get('link') ?? '') ?? [];
+    const head = `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${client.token}\r\nprefer: wait=60\r\n\r\n`;
+    const statuses = Array.from({ length: 1000 }, async () => {
+      const socket = connect(service.port, '127.0.0.1');
+      context.after(() => socket.destroy());
+      socket.write(head);
+      const [status] = await once(socket, 'data');
+      socket.pause(); // it reads no more
+      return String(status).slice(0, 12);
+    });
+    await client.list(); // most of the others have arrived
+    await client.create({ title: '\u0001'.repeat(170_000) });
+    assert.deepEqual([...new Set(await Promise.all(statuses))], ['HTTP/1.1 200']);
+    await service.stop();
+    const peak = Math.round(Number(readFileSync(PEAK_MEMORY, 'utf8')) / 1024);
+    assert.ok(peak < 512, `${peak} MiB`);
   });
 }
 
