@@ -62,11 +62,11 @@ const ONE_PLACE = [
 
 const NOTHING = withTypes('bigint').map(({ type }) => `null::${type}`);
 const NUMBER = "nextval('book_log_number') as number";
-/** The rows of new ids, by runs of ids and numbers: others may draw numbers at the same time. */
+/** The rows of new ids, by runs of ids and numbers: others may draw some of both at the same time. */
 const runsOf = (ids: string) => `
   select max(number), min(id), max(id), ${NOTHING}
-  from (select id, ${NUMBER} from (${ids} order by id) as new) as numbered
-  group by id - number, id / ${RUN} order by min(id)`;
+  from (select id, ${NUMBER}, row_number() over (order by id) as place from (${ids} order by id) as new) as numbered
+  group by id - number, id - place, id / ${RUN} order by min(id)`;
 const NEW = runsOf('select id from after');
 const NEW_IDS = runsOf('select id from after except select id from before');
 const BEFORE = `select ${NUMBER}, id, id, ${FIELDS} from before`;
