@@ -349,8 +349,12 @@ describe('import', () => {
     assert.equal(code, 1);
     const stored = Number(/^\d+ rows read: ([1-9]\d*) imported, 0 refused\.\n/.exec(stdout)?.[1]);
     assert.match(stderr, /\npostgres:\/\/127\.0\.0\.1:\d+\/test_\w+: [^\n]+\n$/);
-    const advice = ` is stored up to line ${stored + 1}: import only the rows after it.\n`;
-    assert.ok(stderr.endsWith(advice), stderr);
+    // It may be lost during a commit.
+    const [, line] =
+      / is stored up to line (\d+)(?:: import only the rows after it|\. All rows from there to line \d+ may be stored as well, .+)\.\n$/.exec(
+        stderr,
+      ) ?? [];
+    assert.equal(Number(line), stored + 1, stderr);
     assert.ok(!stderr.includes('password'));
   });
 
