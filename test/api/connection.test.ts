@@ -380,7 +380,7 @@ describe('slow clients', () => {
     });
   });
 
-  test('rule 22: a body that several answers share takes its room once, until the last one has been read; who has waited for room has it', async () => {
+  test('rule 22: a body that several answers share takes its room once, until the last one has been read; after a wait for room, none is refused', async () => {
     const server = new Server();
     const clients = Array.from({ length: 5 }, () => server.connect());
     for (const client of clients) client.write(GET);

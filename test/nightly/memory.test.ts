@@ -3,13 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { countOf, fill, manyBooks } from '../support/books.ts';
 import { Client } from '../support/client.ts';
+import { compose, statusesOf } from '../support/raw-requests.ts';
 import { COMMAND, pathTo } from '../support/repository.ts';
 import {
   ENVIRONMENT,
@@ -68,18 +67,15 @@ for (const store of STORES) {
     const client = await Client.logIn(service);
     const { headers } = await client.request('GET', '/changes');
     const [, path] = /^<([^>]+)>/.exec(headers.get('link') ?? '') ?? [];
-    const head = `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${client.token}\r\nprefer: wait=60\r\n\r\n`;
-    const statuses = Array.from({ length: 1000 }, async () => {
-      const socket = connect(service.port, '127.0.0.1');
-      context.after(() => socket.destroy());
-      socket.write(head);
-      const [status] = await once(socket, 'data');
-      socket.pause(); // it reads no more
-      return String(status).slice(0, 12);
-    });
+    const statuses = statusesOf(
+      1000,
+      context,
+      service.port,
+      compose('GET', String(path), { token: client.token, headers: 'Prefer: wait=60\r\n' }),
+    );
     await client.list(); // most of the others have arrived
     await client.create({ title: '\u0001'.repeat(170_000) });
-    assert.deepEqual([...new Set(await Promise.all(statuses))], ['HTTP/1.1 200']);
+    assert.deepEqual([...new Set(await statuses)], ['HTTP/1.1 200']);
     await service.stop();
     const peak = Math.round(Number(readFileSync(PEAK_MEMORY, 'utf8')) / 1024);
     assert.ok(peak < 512, `${peak} MiB`);

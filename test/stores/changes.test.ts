@@ -1,7 +1,6 @@
 // What programs read of the log of changes, beside what the kit checks: on every store. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { copyFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { describe, test } from 'node:test';
@@ -10,6 +9,7 @@ import type { Book } from '../../conformance/service.ts';
 import { COORDINATOR } from '../support/citus.ts';
 import type { Client } from '../support/client.ts';
 import { connectTo } from '../support/postgres.ts';
+import { compose, statusesOf } from '../support/raw-requests.ts';
 import { fileOf, POSTGRES, SQLITE, STORES, startTestService } from '../support/service.ts';
 import { executeOn, logPruned } from '../support/sql.ts';
 import { timesWith } from '../support/times.ts';
@@ -269,18 +269,15 @@ for (const store of STORES) {
       context.after(stop);
       const copy = new Copy(client);
       await copy.readAll();
-      const head = `GET ${copy.path} HTTP/1.1\r\nhost: x\r\nauthorization: ${client.token}\r\nprefer: wait=60\r\nconnection: close\r\n\r\n`;
-      const statuses = Array.from({ length: 150 }, async () => {
-        const socket = connect(port, '127.0.0.1');
-        context.after(() => socket.destroy());
-        socket.write(head);
-        const [status] = await once(socket, 'data');
-        socket.pause(); // it reads no more
-        return String(status).slice(0, 12);
-      });
+      const statuses = statusesOf(
+        150,
+        context,
+        port,
+        compose('GET', copy.path, { token: client.token, headers: 'Prefer: wait=60\r\n' }),
+      );
       await client.list(); // most of the others have arrived
       await client.create({ title: '\u0001'.repeat(170_000) });
-      assert.deepEqual([...new Set(await Promise.all(statuses))], ['HTTP/1.1 200']);
+      assert.deepEqual([...new Set(await statuses)], ['HTTP/1.1 200']);
     });
 
     test('rule H4: the history of a book has its states, of a removed one too', async (context) => {

@@ -1,5 +1,8 @@
 // Owns: requests byte by byte.
 
+import { once } from 'node:events';
+import { connect } from 'node:net';
+
 export const HOST = 'Host: books.test\r\n';
 
 interface Parts {
@@ -20,4 +23,22 @@ export function compose(
   const authorization = token === undefined ? '' : `Authorization: ${token}\r\n`;
   const length = body === '' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`;
   return `${method} ${path} HTTP/1.1\r\n${HOST}${authorization}${headers}${length}\r\n${body}`;
+}
+
+/** Sends a request on so many connections, which read the beginning of their answer and no more. @returns its status line. */
+export function statusesOf(
+  count: number,
+  context: { after(work: () => unknown): void },
+  port: number,
+  request: string,
+): Promise<string[]> {
+  const statuses = Array.from({ length: count }, async () => {
+    const socket = connect(port, '127.0.0.1');
+    context.after(() => socket.destroy());
+    socket.write(request);
+    const [beginning] = await once(socket, 'data');
+    socket.pause();
+    return String(beginning).slice(0, 'HTTP/1.1 200'.length);
+  });
+  return Promise.all(statuses);
 }
