@@ -32,6 +32,18 @@ export function isEventOf(
   return book === 0 && (event === 'import' || (event === 'undo' && 'change' in request));
 }
 
+/** The oldest row of a log. */
+export interface OldestRow {
+  readonly at: number;
+  readonly event: string | null;
+  readonly year: number | null;
+}
+
+/** Whether the log has all changes since a time. */
+export function reaches(oldest: OldestRow, since: number): boolean {
+  return oldest.at <= since || (oldest.event === 'beginning' && oldest.year === 0);
+}
+
 /** The fields of a book, or null if there is none. */
 export type Fields = Omit<Book, 'id'> | { readonly title: null; readonly author: null; readonly year: null };
 

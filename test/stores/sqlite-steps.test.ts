@@ -1,4 +1,5 @@
-// What reading the log of changes in a SQLite file costs, in steps of SQLite's virtual machine: they are the same on every machine.
+// What the log of changes in a SQLite file costs other requests, in steps of SQLite's virtual machine and in turns of the event
+// loop: they are the same on every machine.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
@@ -7,6 +8,8 @@ import type { Changes } from '../../src/books/store.ts';
 import { History } from '../../src/stores/sqlite/history.ts';
 import { fileOf, SQLITE, STORES, startTestService } from '../support/service.ts';
 import { runOn } from '../support/sql.ts';
+import { timesWith } from '../support/times.ts';
+import { waitUntil } from '../support/wait.ts';
 
 /** What the types of Node.js do not have yet. */
 interface Counted extends StatementSync {
@@ -35,10 +38,10 @@ class CountingConnection extends DatabaseSync {
   }
 }
 
-const CHANGES = (count: number) => `
+const CHANGES = (count: number, change = 'year = year + 1') => `
   create table numbers (n integer primary key);
   with recursive n (n) as (values (1) union all select n + 1 from n where n < ${count}) insert into numbers select n from n;
-  create trigger change after delete on numbers begin update books set year = year + 1 where id = 1; end;
+  create trigger change after delete on numbers begin update books set ${change} where id = 1; end;
   delete from numbers; drop table numbers`;
 
 if (STORES.includes(SQLITE))
@@ -70,4 +73,31 @@ if (STORES.includes(SQLITE))
     assert.ok(many.one < 2 * few.one, `one change: ${few.one}, then ${many.one} steps`);
     const ofEach = (many.all - few.all) / 800;
     assert.ok(ofEach < 20, `${ofEach} steps for each further change of the same book`);
+  });
+
+if (STORES.includes(SQLITE))
+  test('rules 22 and H5: an undo lets reads pass while it looks through the past of a book, and refuses one of 64 MiB', async (context) => {
+    const times = timesWith({ sqlite: { turn: 0 } }); // after each row, other work runs
+    const { client, dbUrl, stop } = await startTestService(await SQLITE.freshUrl(), {}, undefined, times);
+    context.after(stop);
+    const { id } = await client.create({ title: 'Changed' });
+    const created = Date.now();
+    await waitUntil(() => Date.now() > created);
+    const since = new Date().toISOString();
+    let isUndone = false;
+    const undo = async () => {
+      const answer = await client.request('POST', '/undo', { body: { since } });
+      isUndone = true;
+      return answer;
+    };
+    await runOn(dbUrl, CHANGES(5000));
+    const undone = undo();
+    let reads = 0;
+    for (; !isUndone; reads += 1) await client.request('GET', `/book/${id}`);
+    assert.equal((await undone).data.undone, 1);
+    assert.ok(reads > 10, `${reads} reads before the undo was answered`);
+
+    await runOn(dbUrl, CHANGES(80, "title = printf('%.900000c', 'x') || old.n"));
+    const { status, message } = await undo();
+    assert.deepEqual([status, message], [422, 'Too many changes']);
   });

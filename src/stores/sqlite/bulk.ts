@@ -36,7 +36,7 @@ import {
   untilFree,
 } from './structure.ts';
 import { AS_CSV, AS_JSON, BULK_CHUNK_BOOKS, chunksOf } from './text.ts';
-import { Undo } from './undo.ts';
+import { UNBOUND, Undo, undoneBooks } from './undo.ts';
 
 /** Books stored by one statement: most of the cost of a statement is the call. A full batch of an import has 120. */
 const STATEMENT_BOOKS = 40;
@@ -215,12 +215,19 @@ class SqliteBulk implements BulkStore {
   }
 
   async undo(request: UndoRequest, isDryRun: boolean) {
-    const undo = new Undo(this.#db, this.#ids);
-    const selection = await this.inTransaction(async () => undo.select(request, Number.MAX_SAFE_INTEGER));
+    const undo = new Undo(this.#db, this.#ids, Number.POSITIVE_INFINITY, UNBOUND);
+    const selection = await this.inTransaction(async () => undo.select(request));
     if (typeof selection === 'string') return selection;
-    const ranges = undo.books(selection);
-    const undoSome = (ids: readonly number[]) =>
-      this.inTransaction(async () => undo.undo(ids, selection, isDryRun));
+    const ranges = await this.inSnapshot(() => undo.books(selection));
+    const undoSome = async (ids: readonly number[]) => {
+      const decided = await this.inSnapshot(() => undo.decide(ids, selection)); // writers need not wait for it
+      if (isDryRun || decided.wanted.length === 0) return undoneBooks(decided);
+      return this.inTransaction(async () => {
+        const current = await undo.decideAgain(decided, selection);
+        await undo.write(current.wanted);
+        return undoneBooks(current);
+      });
+    };
     async function* parts() {
       for (const ids of batchesOf(ranges, UNDONE_BOOKS)) yield await undoSome(ids);
     }

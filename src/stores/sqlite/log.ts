@@ -21,6 +21,7 @@ const TABLES = [
   ) strict`,
   // With the event that the writes of a transaction are a part of, and the number of the row of the latest book that was replaced.
   'create table book_log_state (noted_to integer not null, event text, part_of integer, replaced integer) strict',
+  'create index book_log_times on book_log (at)',
   'create index book_log_books on book_log (book)',
   'create index book_log_new_books on book_log (book) where last > book',
   'create index book_log_parts on book_log (part_of) where part_of is not null',
@@ -247,13 +248,11 @@ export class BookLog {
   readonly #moveMark: StatementSync;
   readonly #setPart: StatementSync;
   readonly #begin: StatementSync;
-  readonly #takeBack: StatementSync;
 
   constructor(db: DatabaseSync) {
     this.#hasNew = db.prepare(`select 1 where ${HAS_NEW}`);
     this.#new = db.prepare(NOTE_NEW);
     this.#moveMark = db.prepare(MOVE_MARK);
-    this.#takeBack = db.prepare('delete from book_log where number = ?');
     this.#setPart = db.prepare('update book_log_state set event = ?, part_of = ?');
     this.#begin = db.prepare(
       `insert into book_log (at, book, last, event, title) values (${NOW}, 0, 0, ?, ?) returning number`,
@@ -270,11 +269,6 @@ export class BookLog {
   /** @returns the number of a new event. */
   begin(event: LogEvent, name: string | null): number {
     return Number(this.#begin.get(event, name)?.number);
-  }
-
-  /** Removes an event that has no part. */
-  takeBack(event: number): void {
-    this.#takeBack.get(event);
   }
 
   /** Later writes are a part of an event; of none, if undefined: at the end of the transaction at the latest. */

@@ -2,7 +2,6 @@
 // Does not: begin or commit one; `group-commit.ts` does.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Book, BookFields } from '../../books/book.ts';
 import { meets } from '../../books/condition.ts';
 import {
@@ -21,14 +20,12 @@ import {
   untilHeavy,
 } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
-import { asNumbers, asUndone, batchesOf, countOf } from '../states.ts';
+import { asNumbers, asUndone, batchesOf } from '../states.ts';
 import { Skipped } from './faults.ts';
 import { BookLog } from './log.ts';
 import { type NewId, NewIds } from './new-ids.ts';
-import { Undo } from './undo.ts';
-
-/** Books whose changes are taken back between two looks at the clock. */
-const UNDONE_BOOKS = 20;
+import { Turn } from './turn.ts';
+import { OF_REQUEST, TooMany, Undo } from './undo.ts';
 
 export class Writes {
   /** Milliseconds. */
@@ -48,7 +45,7 @@ export class Writes {
     this.#turn = times.sqlite.turn;
     this.#newIds = new NewIds(db);
     this.#log = new BookLog(db);
-    this.#undo = new Undo(db, this.#newIds);
+    this.#undo = new Undo(db, this.#newIds, this.#turn, OF_REQUEST);
     const insert = (row: string) => db.prepare(`insert into books (id, title, author, year) ${row}`);
     this.#inserts = {
       null: insert('values (null, ?, ?, ?)'),
@@ -92,28 +89,30 @@ export class Writes {
       return { ...asUndone(JSON.parse(String(known.ids))), isReplay: true };
     if (known) return 'conflict';
     this.#log.noteNew();
-    const selection = this.#undo.select(request);
-    if (typeof selection === 'string') return selection;
-    const ranges = this.#undo.books(selection);
-    if (countOf(ranges) > MOST_UNDONE) return 'many';
-    const number = this.#log.begin('undo', null);
-    this.#log.setPart('undo', number);
-    const left: number[] = [];
-    let undone = 0;
-    let end = performance.now() + this.#turn;
-    for (const ids of batchesOf(ranges, UNDONE_BOOKS)) {
-      const some = this.#undo.undo(ids, selection, false);
-      undone += some.undone;
-      left.push(...some.left);
-      if (performance.now() < end) continue;
-      await nextTurn();
-      end = performance.now() + this.#turn;
+    const decided = await this.#decide(request);
+    if (typeof decided === 'string') return decided;
+    const { wanted, left } = decided;
+    const number = wanted.length === 0 ? null : this.#log.begin('undo', null);
+    if (number !== null) {
+      this.#log.setPart('undo', number);
+      await this.#undo.write(wanted);
+      this.#log.setPart(undefined, undefined);
     }
-    this.#log.setPart(undefined, undefined);
-    if (undone === 0) this.#log.takeBack(number);
-    const answer = { change: undone === 0 ? null : number, undone, left };
+    const answer = { change: number, undone: wanted.length, left };
     if (once !== undefined) this.#keep(once, asNumbers(answer));
     return { ...answer, isReplay: false };
+  }
+
+  async #decide(request: UndoRequest) {
+    const selection = this.#undo.select(request);
+    if (typeof selection === 'string') return selection;
+    try {
+      const [ids = []] = batchesOf(await this.#undo.books(selection), MOST_UNDONE);
+      return await this.#undo.decide(ids, selection);
+    } catch (error) {
+      if (error instanceof TooMany) return 'many';
+      throw error;
+    }
   }
 
   /** Notes the new books of other programs. */
@@ -145,8 +144,8 @@ export class Writes {
     items: readonly Item[],
     answer: (item: Item) => Answer,
   ): (Answer | Left)[] {
-    const end = performance.now() + this.#turn;
-    return untilHeavy(items, answer, () => performance.now() > end);
+    const turn = new Turn(this.#turn);
+    return untilHeavy(items, answer, () => turn.isOver);
   }
 
   #insertOne(newId: NewId, { title, author, year }: BookFields): number {
@@ -166,12 +165,10 @@ export class Writes {
     this.#log.noteNew();
     const newId = this.#newIds.begin();
     const ids: number[] = [];
-    let end = performance.now() + this.#turn;
+    const turn = new Turn(this.#turn);
     for (const book of books) {
       ids.push(this.#insertOne(newId, book));
-      if (performance.now() < end) continue;
-      await nextTurn();
-      end = performance.now() + this.#turn;
+      if (turn.isOver) await turn.next();
     }
     this.#log.noteNew();
     if (once !== undefined) {
