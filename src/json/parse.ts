@@ -1,6 +1,8 @@
 // Owns: parsing JSON without rounding a fraction to an integer (rule 3).
 // Does not: accept anything that JSON.parse refuses.
 
+const [QUOTE, BACKSLASH, ZERO, NINE] = [0x22, 0x5c, 0x30, 0x39];
+
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
@@ -9,21 +11,18 @@ export type JsonObject = Readonly<Record<string, unknown>>;
  */
 const MAY_BE_ROUNDED = /[\d.]{16}|[eE]-\d{3}/;
 
-/** TypeScript does not know the third parameter (ECMAScript 2026, `JSON.parse` source text access). */
-type Reviver = (key: string, value: unknown, context: { source: string }) => unknown;
+/** A number of JSON, without its sign. */
+const NUMBER = /(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /**
- * A fraction that JSON.parse rounds to an integer becomes NaN, which nothing accepts.
+ * A fraction that JSON.parse rounds to an integer becomes a list with its text, which no field accepts.
  * @returns undefined if the text is not JSON.
  */
 export function parseJson(text: string): unknown {
   try {
-    // With a reviver, parsing takes ten times as long.
-    return MAY_BE_ROUNDED.test(text)
-      ? JSON.parse(text, refuseRounded as Parameters<typeof JSON.parse>[1])
-      : JSON.parse(text);
+    return JSON.parse(MAY_BE_ROUNDED.test(text) ? withoutRounded(text) : text);
   } catch {
-    return undefined; // malformed, or nested too deeply to be revived
+    return undefined; // malformed
   }
 }
 
@@ -39,9 +38,29 @@ export function asJsonObject(value: unknown): JsonObject | undefined {
     : undefined;
 }
 
-const refuseRounded: Reviver = (_key, value, { source }) => {
-  return Number.isInteger(value) && !isIntegerText(source) ? Number.NaN : value;
-};
+/** A reviver, which also has the text of a number, is called for each value, which takes fifty times as long. */
+function withoutRounded(text: string): string {
+  const parts: string[] = [];
+  let end = 0;
+  let isInText = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) isInText = !isInText;
+    else if (code === BACKSLASH)
+      at += 1; // it escapes the next one
+    else if (!isInText && code >= ZERO && code <= NINE) {
+      NUMBER.lastIndex = at;
+      const number = NUMBER.exec(text)?.[0] ?? '';
+      if (Number.isInteger(Number(number)) && !isIntegerText(number)) {
+        const start = text[at - 1] === '-' ? at - 1 : at;
+        parts.push(text.slice(end, start), `["${text.slice(start, at + number.length)}"]`);
+        end = at + number.length;
+      }
+      at += number.length - 1;
+    }
+  }
+  return parts.join('') + text.slice(end);
+}
 
 /** Whether the text of a JSON number is a mathematical integer: `2020.0` and `1e3` are, `1e-400` is not. */
 function isIntegerText(text: string): boolean {

@@ -129,7 +129,7 @@ export const API_MUTANTS = new Mutants()
     '  const onData = (chunk: Buffer) => {',
     '  const kept: Buffer[] = [];\n  const onData = (chunk: Buffer) => {\n    kept.push(chunk);',
   )
-  .in('src/api/book-array.ts')
+  .in('src/http/body.ts')
   .mutant('a body may have any number of values', ROOM, 'at most 250,000')
   .change('return values > MOST_VALUES;', 'return false;')
   .mutant('a text counts as the values that it looks like', ROOM, 'at most 250,000')

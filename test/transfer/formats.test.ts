@@ -134,7 +134,7 @@ rules 2 and 3: a number that is not a year is never converted » {"title":"ok"}\
 ✗ 3 year "9007199254740992" is neither a whole number within ±(2^53−1) nor a string
 ✗ 4 year "true" is neither a whole number within ±(2^53−1) nor a string
 ✗ 5 year "[true]" is neither a whole number within ±(2^53−1) nor a string ✗ 6 year "1999.13" is not a whole number
-✗ 7 year "NaN" is neither a whole number within ±(2^53−1) nor a string
+✗ 7 year "["1999.00000000000000000001"]" is not a whole number
 rule 6: elements that are not objects » [{"title":"a"},1,"b,]",[{"title":"c"}],null,true,{"title":},\n{"title":"d"}]
 → 1 a//0 | 2 d//0 ✗ 1 is not a JSON object | 1 is not a JSON object | 1 is not a JSON object
 ✗ 1 is not a JSON object | 1 is not a JSON object | 1 is not a JSON object
