@@ -131,7 +131,7 @@ export const FIND_MUTANTS = new Mutants()
     'first_update: `before update on books when false and',
   )
   .mutant('the newest row of a log is removed as well', INDEX, 'lacks what has changed since')
-  .change('} and number < $', '} and number <= $')
+  .change('const stays = rows.pop();', 'const stays = rows.at(-1);')
   .in('src/stores/postgres/log.ts')
   .mutant('a log on PostgreSQL is used whose trigger is disabled', INDEX, 'a part of it is missing')
   .change("tgenabled in ('O', 'A') and", '')

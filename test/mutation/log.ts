@@ -5,6 +5,8 @@ import { Mutants } from './mutant.ts';
 const CHANGES = 'test/stores/changes.test.ts';
 const LOG = 'test/stores/log.test.ts';
 const UNDO = 'test/stores/undo.test.ts';
+const CLOCKS = 'test/stores/clocks.test.ts';
+const WRONG_CLOCK = 'a clock that is wrong';
 const STEPS = 'test/stores/sqlite-steps.test.ts';
 const FOLLOWERS = 'test/api/followers.test.ts';
 const RIGHTS = 'test/stores/rights.test.ts';
@@ -32,7 +34,22 @@ export const LOG_MUTANTS = new Mutants()
   .in('src/stores/sqlite/store.ts')
   .mutant('changes of other processes do not end a wait', CHANGES, WAITS)
   .change('if (version !== before) onChange();', '')
+  .in('src/stores/sqlite/log.ts')
+  .mutant('a clock that is ahead for a while removes rows', CLOCKS, WRONG_CLOCK)
+  .change('coalesce(looked, $now) - $kept', '$now - $kept')
+  .mutant('one row of an early clock takes younger ones with it', CLOCKS, WRONG_CLOCK)
+  .change(
+    'found.findIndex(({ isOld }) => isOld === 0)',
+    'found.findLastIndex(({ isOld }) => isOld === 1) + 1',
+  )
+  .mutant('one row of a clock that was ahead keeps the log', CLOCKS, WRONG_CLOCK)
+  .change('at < end or at > $now', 'at < end')
   .in('src/stores/sqlite/undo.ts')
+  .mutant('an undo since a time stops at an earlier one', CLOCKS, 'the changes since a time')
+  .change(
+    '"at >= $value and event',
+    '"number > (select max(number) from book_log where at < $value) and event',
+  )
   .mutant('an undo overwrites later changes', UNDO, LATER)
   .change("this.#isFree ? fields : 'left'", 'fields')
   .mutant('an undo looks through a past without an end', STEPS, 'an undo lets reads pass')
@@ -95,6 +112,14 @@ export const LOG_MUTANTS = new Mutants()
   )
   .mutant('only the beginning of a range of books is read', CHANGES, FOLLOWED, 'PostgreSQL')
   .change('ids.length < most ? NO_RANGE', 'true ? NO_RANGE')
+  .in('src/stores/postgres/log.ts')
+  .mutant('a clock that is ahead for a while removes rows of PostgreSQL', CLOCKS, WRONG_CLOCK)
+  .change('else looked - $2', 'else now() - $2')
+  .mutant('one row of an early clock takes younger ones with it on PostgreSQL', CLOCKS, WRONG_CLOCK)
+  .change(
+    'where young.xid is null or (oldest.xid, oldest.number) < (young.xid, young.number)',
+    'where "isOld"',
+  )
   .in('src/stores/postgres/undo.ts')
   .mutant('an undo on PostgreSQL overwrites later changes', UNDO, LATER)
   .change('bool_and(coalesce(is_free, true))', 'bool_and(true)')

@@ -172,7 +172,8 @@ class Server {
     const text = pruneStatement('true');
     const { xmin } = new Snapshot(this.snapshot);
     const oldest = this.rows.toSorted(inOrder).slice(0, ROWS + 1);
-    const stays = oldest.findLast(({ at }) => at < this.#order.time.now - kept);
+    const young = oldest.findIndex(({ at }) => at >= this.#order.time.now - kept);
+    const stays = young === -1 ? oldest.at(-1) : oldest[young - 1];
     const filtered = oldest.filter((row) => {
       const isEnded = !text.includes('pg_snapshot_xmin') || row.xid < xmin;
       return stays !== undefined && inOrder(row, stays) < 0 && isEnded;

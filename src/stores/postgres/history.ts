@@ -14,6 +14,7 @@ import {
   behind,
   type LogPosition,
   NO_RANGE,
+  NOTE_LOOK,
   type PlaceOfLog,
   pruneStatement,
   readLog,
@@ -317,6 +318,7 @@ export function pruneLog(
   { history, postgres }: Times,
 ): () => void {
   const statement = pruneStatement(isRead);
+  const confirmed = Math.min(kept, history.day);
   const ask = async <Row extends QueryResultRow>(text: string, ...values: unknown[]) => {
     const end = performance.now() + postgres.indexStatement;
     return (await connections.query<Row>('searches', text, values, end)).rows[0];
@@ -324,7 +326,8 @@ export function pruneLog(
   const prune = async (place: number) => {
     const now = (await ask<{ now: string }>(NOW, place))?.now;
     for (let isMore = now !== undefined; isMore; )
-      isMore = (await ask<{ isMore: boolean }>(statement, place, kept, now))?.isMore ?? false;
+      isMore = (await ask<{ isMore: boolean }>(statement, place, kept, now, confirmed))?.isMore ?? false;
+    if (kept > 0) await ask(NOTE_LOOK, place, confirmed);
   };
   if (kept === Number.POSITIVE_INFINITY) return () => {};
   const timer = setInterval(async () => {

@@ -24,10 +24,12 @@ const TABLES = [
   )`,
   'alter table book_log add column if not exists event text, add column if not exists part_of bigint',
   'alter table book_log alter column event drop default, alter column part_of drop default', // of builds before version 1.1
-  // For each place, the transaction up to which rows have been removed for their age, and the server whose transactions they are.
+  // For each place, the transaction up to which rows have been removed for their age, the server whose transactions they are, and
+  // when old rows were last looked for.
   `create table if not exists book_log_state (
     place bigint primary key default 0, pruned xid8 not null, system bigint not null
   )`,
+  'alter table book_log_state add column if not exists looked timestamptz',
   'create index if not exists book_log_books on book_log (place, book, number)',
   'create index if not exists book_log_parts on book_log (part_of) where part_of is not null',
   'create index if not exists book_log_numbers on book_log using brin (number, at)',
@@ -190,7 +192,8 @@ const DESCRIBE = `
     where tgrelid = to_regclass('books') and tgname = any($1::text[])
   )
   select schema, path,
-    to_regclass('book_log_new_books') is not null and to_regclass('book_log_state') is not null
+    to_regclass('book_log_new_books') is not null
+      and exists (select from pg_attribute where attrelid = to_regclass('book_log_state') and attname = 'looked')
       and (select count(*) = ${Object.keys(TRIGGERS).length} from found where "isSound") as "isThere",
     coalesce(to_regclass('book_index_queue'), to_regclass('book_log_runs')) is not null as "isOld",
     exists (select ${othersWho('any(array(select oid from found))')}) as "isOpen",
@@ -277,16 +280,26 @@ export const about = (place: string, id: string, end = '') => `(
 const PRUNED = 1000;
 
 /**
- * Removes the oldest rows of the place $1 if they are older than $2 milliseconds. The newest of the old ones stays, without its
- * content: readers who wait have read it. So do those after a transaction that is in progress in the snapshot $3: readers have not
- * seen what it writes.
+ * Removes the oldest rows of the place $1: those older than $2 milliseconds, up to the first one that is not. A time to come is that
+ * of a clock that was wrong. Rows have to be found old for $4 milliseconds, so a clock that is wrong for less removes nothing. The
+ * newest of the old ones stays, without its content: readers who wait have read it. So do those after a transaction that is in
+ * progress in the snapshot $3: readers have not seen what it writes.
  * @param isRead a condition for rows that may be removed.
  */
 export const pruneStatement = (isRead: string) => `
-  with oldest as (
-    select xid, number, at from book_log where place = $1 order by xid, number limit ${PRUNED + 1}
+  with age as (
+    select case when $2::float8 = 0 then now() else looked - $2 * interval '1 millisecond' end as "end" from book_log_state
+    where place = $1 and ($2 = 0 or looked <= now() - $4 * interval '1 millisecond')
+  ), oldest as (
+    select xid, number, at < "end" or at > now() as "isOld" from age cross join (
+      select xid, number, at from book_log where place = $1 order by xid, number limit ${PRUNED + 1}
+    ) as rows
+  ), young as (
+    select xid, number from oldest where not "isOld" order by xid, number limit 1
   ), stays as (
-    select xid, number from oldest where at < now() - $2 * interval '1 millisecond' order by xid desc, number desc limit 1
+    select oldest.xid, oldest.number from oldest left join young on true
+    where young.xid is null or (oldest.xid, oldest.number) < (young.xid, young.number)
+    order by oldest.xid desc, oldest.number desc limit 1
   ), gone as (
     delete from book_log using oldest, stays
     where book_log.place = $1 and book_log.xid = oldest.xid and book_log.number = oldest.number
@@ -305,6 +318,11 @@ export const pruneStatement = (isRead: string) => `
     where place = $1 and newest > pruned
   )
   select count(*) = ${PRUNED} as "isMore" from gone`;
+
+/** Notes that old rows of the place $1 were looked for, unless it was less than $2 milliseconds ago. */
+export const NOTE_LOOK = `
+  update book_log_state set looked = now()
+  where place = $1 and (looked is null or looked > now() or looked <= now() - $2 * interval '1 millisecond')`;
 
 /**
  * How far a reader is in a place. It has the rows that the snapshot `seen` sees, and of those that `target` sees, the ones up to

@@ -19,8 +19,11 @@ const TABLES = [
     number integer primary key, at integer not null, book integer not null, last integer not null,
     title text, author text, year integer, event text, part_of integer
   ) strict`,
-  // With the event that the writes of a transaction are a part of, and the number of the row of the latest book that was replaced.
-  'create table book_log_state (noted_to integer not null, event text, part_of integer, replaced integer) strict',
+  // With the event that the writes of a transaction are a part of, the number of the row of the latest book that was replaced, and
+  // when old rows were last looked for.
+  `create table book_log_state (
+    noted_to integer not null, event text, part_of integer, replaced integer, looked integer
+  ) strict`,
   'create index book_log_times on book_log (at)',
   'create index book_log_books on book_log (book)',
   'create index book_log_new_books on book_log (book) where last > book',
@@ -127,40 +130,63 @@ export const BEGINNING = `(
   select number - last + book - (book > 0 or event is not null) from book_log order by number limit 1
 )`;
 
-/** Rows that are removed together: a millisecond of work. */
+/** Rows that are looked at together. */
 const PRUNED = 500;
 
-/** Of the rows that are no longer kept, the newest one: it stays, since readers who wait have read it, but without its content. */
-const STAYS = `(
-  select max(number) from (select number, at from book_log order by number limit ${PRUNED + 1}) where at < $end
-)`;
+/** Which rows of the log are removed. */
+export interface Pruning {
+  /** Milliseconds for which rows are kept. */
+  readonly kept: number;
+  /** Milliseconds that a row has to be found old: a clock that is wrong for less removes nothing. */
+  readonly confirmed: number;
+  /** SQL for the number of the last row that may be removed. */
+  readonly readTo: string;
+}
 
-/** Which rows are removed, and which one is emptied. @param readTo SQL for the number of the last row that may be. */
-const isOld = (readTo: string) => `number <= ${readTo} and number < ${STAYS}`;
-const isFull = (readTo: string) => `number <= ${readTo} and number = ${STAYS} and book > 0`;
-
-/**
- * Whether there are rows that are to be removed.
- * @param kept milliseconds for which they are kept.
- * @param readTo SQL for the number of the last row that may be removed.
- */
-export function mustPrune(db: DatabaseSync, kept: number, readTo: string): boolean {
-  const statement = db.prepare(`select 1 from book_log where ${isOld(readTo)} or ${isFull(readTo)} limit 1`);
-  return statement.get({ end: Date.now() - kept }) !== undefined;
+/** Whether old rows are to be looked for. */
+export function mustPrune(db: DatabaseSync, pruning: Pruning): boolean {
+  if (pruning.kept === 0) return oldRows(db, pruning).some(({ book }, position) => position > 0 || book > 0);
+  const { looked } = db.prepare('select looked from book_log_state').get() as { looked: number | null };
+  const now = Date.now();
+  return looked === null || looked > now || looked <= now - pruning.confirmed;
 }
 
 /**
- * Removes some of the oldest rows, within a transaction.
+ * Removes some of the oldest rows, within a transaction, until it is late. The newest of the old ones stays, without its content:
+ * readers who wait have read it.
  * @returns whether there may be more to remove.
  */
-export function prune(db: DatabaseSync, kept: number, readTo: string): boolean {
-  const end = Date.now() - kept;
-  const empty = FIELD_NAMES.map((name) => `${name} = null`);
-  const emptied = db.prepare(
-    `update book_log set book = 0, last = 0, event = null, part_of = null, ${empty} where ${isFull(readTo)}`,
-  );
-  emptied.run({ end });
-  return Number(db.prepare(`delete from book_log where ${isOld(readTo)}`).run({ end }).changes) === PRUNED;
+export function prune(db: DatabaseSync, pruning: Pruning, isLate: () => boolean): boolean {
+  const rows = oldRows(db, pruning);
+  const stays = rows.pop();
+  const remove = db.prepare('delete from book_log where number = ?');
+  for (const { number } of rows) {
+    remove.run(number);
+    if (isLate()) return true;
+  }
+  const empty = [
+    'book = 0, last = 0, event = null, part_of = null',
+    ...FIELD_NAMES.map((name) => `${name} = null`),
+  ];
+  if (stays !== undefined && stays.book > 0)
+    db.prepare(`update book_log set ${empty} where number = ?`).run(stays.number);
+  if (rows.length === PRUNED) return true;
+  db.prepare('update book_log_state set looked = ? where ?').run(Date.now(), pruning.kept > 0 ? 1 : 0);
+  return false;
+}
+
+/** The oldest rows, up to the first one that is not old. A time to come is that of a clock that was wrong. */
+function oldRows(db: DatabaseSync, { kept, confirmed, readTo }: Pruning): { number: number; book: number }[] {
+  const now = Date.now();
+  const rows = db.prepare(`
+    select number, book, at < end or at > $now as isOld from (
+      select coalesce(looked, $now) - $kept as end from book_log_state
+      where $kept = 0 or looked between 0 and $now - $confirmed
+    ) cross join (select number, book, at from book_log where number <= ${readTo} order by number limit ${PRUNED + 1})
+    order by number`);
+  const found = rows.all({ now, kept, confirmed }) as { number: number; book: number; isOld: 0 | 1 }[];
+  const young = found.findIndex(({ isOld }) => isOld === 0);
+  return young === -1 ? found : found.slice(0, young);
 }
 
 /** How far a reader is: it has the rows up to a number, but not the books of a range. */

@@ -37,11 +37,12 @@ import { OpenFile } from './file.ts';
 import type { GivenUp, SearchRequest } from './finder.ts';
 import { GroupCommit } from './group-commit.ts';
 import { History } from './history.ts';
-import { mustPrune, prune } from './log.ts';
+import { mustPrune, type Pruning, prune } from './log.ts';
 import { LONG_LOG } from './log-size.ts';
 import { openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, chunksOf } from './text.ts';
 import { Calls, endThread, startThread, type ThreadData } from './thread.ts';
+import { Turn } from './turn.ts';
 import { bookOf, Writes } from './writes.ts';
 
 /** A batch has all that has arrived: of reads, in one turn of the event loop; of writes, during the sync of those before. */
@@ -118,7 +119,7 @@ class SqliteStore implements BookStore {
   readonly #history: History;
   /** What each watch calls after a write of this process. */
   readonly #watches = new Set<() => void>();
-  readonly #pruning: NodeJS.Timeout;
+  readonly #pruning: NodeJS.Timeout | undefined;
   #isClosing = false;
   /** Nothing waits for a long log before this moment. */
   #waitsForLogAt = 0;
@@ -147,8 +148,11 @@ class SqliteStore implements BookStore {
     this.#times = times;
     this.#lists = new OpenLists(OPEN_LISTS, times.lists);
     this.#history = new History(this.#reads.db);
-    const pruneLog = () => this.#pruneLog(history * times.history.day).catch(() => {}); // requests report it
-    this.#pruning = setInterval(pruneLog, times.history.prune).unref();
+    const kept = history * times.history.day;
+    const readTo = finder === undefined ? 'number' : INDEXED_TO;
+    const pruning = { kept, confirmed: Math.min(kept, times.history.day), readTo };
+    const pruneLog = () => this.#pruneLog(pruning).catch(() => {}); // requests report it
+    if (kept < Number.POSITIVE_INFINITY) this.#pruning = setInterval(pruneLog, times.history.prune).unref();
   }
 
   async countUpTo(most: number): Promise<number> {
@@ -271,16 +275,14 @@ class SqliteStore implements BookStore {
     this.#db.close();
   }
 
-  /**
-   * Removes rows of the log that the index has and that are older than they are kept. Without any it writes nothing, so that a
-   * disk can rest.
-   * @param kept milliseconds.
-   */
-  async #pruneLog(kept: number): Promise<void> {
-    const readTo = this.#finder === undefined ? 'number' : INDEXED_TO;
-    let isMore = this.#reads.read(() => mustPrune(this.#reads.db, kept, readTo));
-    while (isMore && !this.#isClosing)
-      isMore = await this.#write(() => prune(this.#db, kept, readTo), Number.POSITIVE_INFINITY);
+  /** Removes rows of the log that the index has and that are older than they are kept. */
+  async #pruneLog(pruning: Pruning): Promise<void> {
+    let isMore = this.#reads.read(() => mustPrune(this.#reads.db, pruning));
+    const pruneSome = () => {
+      const turn = new Turn(this.#times.sqlite.turn);
+      return prune(this.#db, pruning, () => turn.isOver);
+    };
+    while (isMore && !this.#isClosing) isMore = await this.#write(pruneSome, Number.POSITIVE_INFINITY);
   }
 
   #read<Answer>(read: () => Answer): Answer {
