@@ -89,11 +89,9 @@ export const TIMES = {
     search: 4 * SECOND,
     catchUp: SECOND,
     count: 2 * SECOND,
-    /** Of one transaction that indexes, for which writers wait, and until the next one; and both if others have written since the one before. */
-    step: 20,
+    /** Of one transaction that indexes, for which writers wait; and until the next one, unless others write. */
+    step: 5,
     stepPause: 1,
-    trafficStep: 5,
-    trafficPause: 50,
     /** Until the next look for books to index; and, while requests wait for changes, for those of other processes. */
     idlePause: SECOND,
     changesPause: 100,

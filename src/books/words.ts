@@ -7,6 +7,9 @@ import { ASCII, fold } from './folding.ts';
 /** UTF-16 units of a text that are indexed; the rest cannot be found. */
 export const INDEXED_UNITS = 2000;
 
+/** Of what folding makes of them: a ligature may become 18 letters. */
+const FOLDED_UNITS = 2 * INDEXED_UNITS;
+
 /** Code points after which a word and a key are cut. */
 const WORD_POINTS = 64;
 const KEY_POINTS = 250;
@@ -58,7 +61,7 @@ interface Token {
 
 /** @param text a title or an author. */
 export function indexText(text: string): IndexedText {
-  const folded = fold(text.length > INDEXED_UNITS ? text.slice(0, INDEXED_UNITS).toWellFormed() : text);
+  const folded = start(fold(start(text, INDEXED_UNITS)), FOLDED_UNITS);
   if (folded.length <= KEY_POINTS && ASCII.test(folded) && !MORE_THAN_WORDS.test(folded)) {
     const key = folded.replace(BETWEEN_WORDS, ' ').trim();
     if (key !== '') return { key, words: key };
@@ -144,6 +147,10 @@ function signsOf(folded: string, text: string): string {
   const signs = [...shown.replace(/\s+/gu, '')].slice(0, SIGNS);
   if (signs.length === 0) return '';
   return `#${signs.map((sign) => (sign.codePointAt(0) as number).toString(16).padStart(6, '0')).join('')}`;
+}
+
+function start(text: string, units: number): string {
+  return text.length > units ? text.slice(0, units).toWellFormed() : text;
 }
 
 function cut(text: string, points: number): string {

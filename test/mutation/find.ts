@@ -91,7 +91,7 @@ export const FIND_MUTANTS = new Mutants()
     NIGHTLY_INDEX,
     'the searches of many clients',
   )
-  .change('(this.#isBlocked ? trafficPause : catchUp)', 'catchUp')
+  .change('(this.#isBehind ? this.#pauseForWriters : catchUp)', 'catchUp')
   .in('src/stores/postgres/finder.ts')
   .mutant('a search on PostgreSQL reads an index of another version', INDEX, 'which is left alone')
   .change('if (!state.isComplete || state.version !== INDEX_VERSION) {', 'if (!state.isComplete) {')

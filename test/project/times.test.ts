@@ -39,8 +39,7 @@ describe('the times that documents promise', () => {
     ['docs/monitoring.md: an answer is slow after a second', log.slow, 1000],
     ['docs/monitoring.md: one line about slow requests a second', log.slowLinesApart, 1000],
     ['docs/maintenance.md: a write on SQLite waits 3 s', sqlite.write, 3000],
-    ['docs/maintenance.md: indexing keeps a write waiting for 20 ms', sqlite.step, 20],
-    ['docs/maintenance.md: indexing keeps the next write waiting for 5 ms', sqlite.trafficStep, 5],
+    ['docs/maintenance.md: indexing keeps a write waiting for 5 ms', sqlite.step, 5],
     ['docs/postgresql.md: a standby has half a second', standby.snapshot, 500],
     ['docs/engines.md: connecting takes 1.5 s', postgres.connect, 1500],
   ] as const) {

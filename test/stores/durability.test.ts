@@ -23,7 +23,7 @@ import { waitUntil } from '../support/wait.ts';
 const ENDLESS = 512 * 1024 * 1024;
 
 test('rules 13, 16 and 23: nothing shows a write before it is durable, and single reads do not wait for that', async (context) => {
-  const times = timesWith({ sqlite: { idlePause: 5, trafficPause: 5 } }); // the index tries to follow often
+  const times = timesWith({ sqlite: { idlePause: 5 } }); // the index tries to follow often
   const { client, stop } = await startTestService(await SQLITE.freshUrl(), {}, undefined, times);
   const old = await client.create({ title: 'old' });
   await waitUntil(async () => (await client.request('GET', '/books?q=old')).status === 200);

@@ -6,7 +6,7 @@ import pg from 'pg';
 import type { Page, Search } from '../../books/search.ts';
 import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
-import { INDEX_VERSION, MOST_AT_ONCE } from '../book-index.ts';
+import { INDEX_VERSION, MOST_AT_ONCE, PAUSE_FOR_WRITERS } from '../book-index.ts';
 import { findPage, type SearchableIndex } from '../finding.ts';
 import type { Statement } from '../search-sql.ts';
 import {
@@ -28,9 +28,6 @@ import type { Standby } from './standby.ts';
 
 /** The part of a search's time that a standby has; then the primary is asked. */
 const STANDBY_SHARE = 2 / 3;
-
-/** How many times as long as a step of indexing the pause after it is, while others write: the server is theirs then. */
-const PAUSE_FOR_WRITERS = 9;
 
 // Moves the newest words to their place in the index, where they are found faster. It needs the rights of the owner;
 // without them, the server does it by itself, later.

@@ -20,8 +20,9 @@ import {
 } from './log.ts';
 import { inTransaction, now, preparing, retryWhileBusy } from './structure.ts';
 
-/** Books that are indexed between two looks at the clock. */
+/** Books that are indexed between two looks at the clock, and characters of them: those of one long book. */
 const STEP = 32;
+const STEP_WEIGHT = INDEXED_UNITS;
 
 // The definitions are compared with the schema, which keeps them as they are written, in lower case. So with any change, also
 // of a blank, services make the index again when they start.
@@ -207,7 +208,7 @@ export class SqliteIndex {
   /** @returns whether there was anything to index. */
   #indexSome(): boolean {
     const before = this.state;
-    const { books, position } = this.#reader.next(before, STEP);
+    const { books, position } = this.#reader.next(before, STEP, STEP_WEIGHT);
     if (position.number === before.number && before.next > before.last) return false;
     for (const book of books) this.#replace(book);
     this.#prepare(MOVE).get(position.number, position.next, position.last);

@@ -7,6 +7,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Page, Search, WantedWord } from '../../books/search.ts';
 import { StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
+import { PAUSE_FOR_WRITERS } from '../book-index.ts';
 import { findPage, type SearchableIndex } from '../finding.ts';
 import type { Statement } from '../search-sql.ts';
 import { countPending, SqliteIndex } from './book-index.ts';
@@ -61,8 +62,8 @@ class SqliteFinder implements SearchableIndex {
   #end = 0;
   /** Milliseconds that a statement with its words takes before `in_time` is called. */
   #uninterrupted = 0;
-  /** Whether others that write have kept a search waiting too long. The next ones wait less, until one of them or `#follow` indexes. */
-  #isBlocked = false;
+  /** Whether a search has waited for the index without success. The next ones wait less, until it has everything. */
+  #isBehind = false;
   /** Of the file: it changes with every transaction of other connections. */
   #version = 0;
   /** How far the index was at the latest look. */
@@ -162,18 +163,17 @@ class SqliteFinder implements SearchableIndex {
    * @returns about how many books are left.
    */
   #catchUp(): number {
-    const { catchUp, trafficStep, trafficPause, stepPause } = this.#times;
+    const { catchUp, stepPause } = this.#times;
     const { isComplete, isBehind } = this.#index.state;
     if (!isComplete || !isBehind) return 0;
-    const end = this.#index.areManyPending ? 0 : now() + (this.#isBlocked ? trafficPause : catchUp);
+    const end = this.#index.areManyPending ? 0 : now() + (this.#isBehind ? this.#pauseForWriters : catchUp);
     try {
       while (now() < end) {
-        if (this.#step(trafficStep, end)) return 0;
+        if (this.#step(end)) return 0;
         Atomics.wait(PAUSE, 0, 0, stepPause);
       }
-    } catch {
-      this.#isBlocked = true; // others write, or the disk is full: indexed books are found
-    }
+    } catch {} // others write, or the disk is full: indexed books are found
+    this.#isBehind = true;
     return countPending(this.#db) ?? 0;
   }
 
@@ -182,7 +182,7 @@ class SqliteFinder implements SearchableIndex {
    * If another process has indexed since the latest look, this one leaves the rest to it.
    */
   #follow(): void {
-    const { idlePause, step, stepPause, trafficStep, trafficPause } = this.#times;
+    const { idlePause, stepPause } = this.#times;
     let rest = idlePause;
     try {
       const { isComplete, isBehind } = this.#index.state;
@@ -191,24 +191,27 @@ class SqliteFinder implements SearchableIndex {
       this.#progress = progress;
       if ((isBehind || !isComplete) && !isElsewhere) {
         const isTraffic = this.#haveOthersWritten();
-        if (this.#step(isTraffic ? trafficStep : step, now() + trafficPause))
-          this.#db.exec('pragma shrink_memory');
-        else rest = isTraffic ? trafficPause : stepPause;
+        if (this.#step(now() + this.#pauseForWriters)) this.#db.exec('pragma shrink_memory');
+        else rest = isTraffic ? this.#pauseForWriters : stepPause;
       }
     } catch {} // others write, or the disk is full
     this.#timer = setTimeout(() => this.#follow(), rest);
   }
 
+  /** Milliseconds. */
+  get #pauseForWriters(): number {
+    return PAUSE_FOR_WRITERS * this.#times.step;
+  }
+
   /**
    * Indexes books in one transaction.
-   * @param time milliseconds, for about as many.
    * @param latest until when it waits for others that write.
    * @returns whether the index has all that was written before.
    */
-  #step(time: number, latest: number): boolean {
+  #step(latest: number): boolean {
     if (now() < latest) Atomics.wait(this.#syncing, 0, 1, latest - now());
-    const isDone = retryWhileBusy(() => this.#index.step(time), latest, this.#times);
-    this.#isBlocked = false;
+    const isDone = retryWhileBusy(() => this.#index.step(this.#times.step), latest, this.#times);
+    if (isDone) this.#isBehind = false;
     this.#progress = this.#index.progress;
     return isDone;
   }

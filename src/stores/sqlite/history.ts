@@ -2,7 +2,7 @@
 // `postgres/history.ts`.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Changes, States } from '../../books/store.ts';
+import { type Changes, HEAVY, type States } from '../../books/store.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { asBook, BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
 import { about, BEGINNING, HAS_NEW, type LogPosition, LogReader, newestOf } from './log.ts';
@@ -69,7 +69,12 @@ export class History {
     let position = cursor === undefined ? { number: newest, ...RANGE } : this.#positionAt(cursor);
     if (position === undefined) return 'gone';
     for (;;) {
-      const { books, position: after } = this.#reader.next(position, most, () => performance.now() >= end);
+      const { books, position: after } = this.#reader.next(
+        position,
+        most,
+        HEAVY,
+        () => performance.now() >= end,
+      );
       const isEnd = after.number === position.number && position.next > position.last;
       position = after;
       if (books.length === 0 && !isEnd) continue;

@@ -4,7 +4,7 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { FIELD_NAMES, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
-import { HEAVY, weightOf } from '../../books/store.ts';
+import { weightOf } from '../../books/store.ts';
 import { FIELDS } from '../columns.ts';
 import { type Fields, isWithin, type LogEvent, RUN } from '../states.ts';
 
@@ -229,16 +229,21 @@ export class LogReader {
   }
 
   /**
-   * Reads on, until it has so many books, or they are heavy, or it is late. The rest of a run is a range.
+   * Reads on, until it has so many books, or they are so heavy, or it is late. The rest of a run is a range.
    * @returns each book once, and the position after them; that of before if there are no more rows.
    */
-  next(before: LogPosition, most: number, isLate = () => false): { books: Noted[]; position: LogPosition } {
+  next(
+    before: LogPosition,
+    most: number,
+    heavy: number,
+    isLate = () => false,
+  ): { books: Noted[]; position: LogPosition } {
     const books = new Map<number, Noted>();
     let weight = 0;
     const add = (book: Noted) => {
       books.set(book.id, book);
       weight += weightOf({ title: book.title ?? '', author: book.author ?? '' });
-      return books.size >= most || weight >= HEAVY || isLate();
+      return books.size >= most || weight >= heavy || isLate();
     };
     let { number, next, last } = before;
     const rows = this.#rows.iterate(number) as Iterable<unknown> as Iterable<LogRow>;
