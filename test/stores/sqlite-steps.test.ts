@@ -5,7 +5,10 @@ import assert from 'node:assert/strict';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { Changes } from '../../src/books/store.ts';
+import { SqliteIndex } from '../../src/stores/sqlite/book-index.ts';
 import { History } from '../../src/stores/sqlite/history.ts';
+import { openForIndexing } from '../../src/stores/sqlite/structure.ts';
+import { TIMES } from '../../src/times.ts';
 import { fileOf, SQLITE, STORES, startTestService } from '../support/service.ts';
 import { runOn } from '../support/sql.ts';
 import { timesWith } from '../support/times.ts';
@@ -98,4 +101,22 @@ if (STORES.includes(SQLITE))
     await runOn(dbUrl, CHANGES(80, "title = printf('%.900000c', 'x') || old.n"));
     const { status, message } = await undo();
     assert.deepEqual([status, message], [422, 'Too many changes']);
+  });
+
+if (STORES.includes(SQLITE))
+  test('rule 22: between two looks at the clock, few books are indexed, and one if it is long', async () => {
+    const { client, dbUrl, stop } = await startTestService(await SQLITE.freshUrl(), { FIND: 'off' });
+    for (const title of ['short', 'long'.repeat(500), 'long'.repeat(500)])
+      await client.request('POST', '/books', { body: Array.from({ length: 40 }, () => ({ title })) });
+    await stop();
+    const db = openForIndexing(fileOf(dbUrl));
+    const index = new SqliteIndex(db, () => false);
+    index.prepare(TIMES.sqlite);
+    const indexed = [];
+    for (let step = 1; step <= 4; step += 1) {
+      index.step(0);
+      indexed.push(db.prepare('select count(*) as books from book_index').get()?.books);
+    }
+    assert.deepEqual(indexed, [32, 41, 42, 43]);
+    db.close();
   });
