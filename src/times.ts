@@ -144,6 +144,8 @@ export const TIMES = {
     idlePause: SECOND,
     /** Between two looks for changes of other processes, while requests wait for them. */
     changesPause: 200,
+    /** Of work for the index, before other work gets a turn. */
+    turn: 5,
     /** To wait for a lock on the index. */
     indexLock: 3 * SECOND,
     /** For a step of indexing, with its waits for locks. A server that takes longer has fallen silent. */

@@ -3,6 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { indexSome } from '../../src/stores/postgres/book-index.ts';
+import type { Query } from '../../src/stores/postgres/connections.ts';
 import { assertIndexCorrect, countFound, found, holdBehind, indexAll } from '../support/book-index.ts';
 import type { Client } from '../support/client.ts';
 import { blockOf } from '../support/documents.ts';
@@ -268,6 +270,30 @@ for (const store of STORES) {
         await sql("insert into books (title) values ('After')");
         assert.equal(await countFound(client, 'q=after'), 1);
         await assertIndexCorrect(service.dbUrl);
+      });
+
+      test('rule 22: other requests run while the words of many books are made', async (context) => {
+        const dbUrl = await store.freshUrl();
+        await (await startTestService(dbUrl)).stop();
+        await executeOn(dbUrl, "insert into books (title) select 'Many' from generate_series(1, 100)");
+        const server = await connectTo(context, dbUrl);
+        let passed = 0;
+        let atLast = 0;
+        const query: Query = async (text, values) => {
+          if (text.includes('insert into book_index')) assert.ok(passed - atLast >= 100);
+          const result = await server.query(text, values);
+          atLast = passed;
+          return result;
+        };
+        let isDone = false;
+        const pass = () => {
+          passed += 1;
+          if (!isDone) setImmediate(pass);
+        };
+        pass();
+        await query('begin');
+        assert.equal(await indexSome(query, 0, 0), 100);
+        isDone = true;
       });
     }
   });

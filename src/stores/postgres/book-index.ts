@@ -8,6 +8,7 @@ import type { Book } from '../../books/book.ts';
 import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
+import { Turn } from '../turn.ts';
 import type { Query } from './connections.ts';
 import { begin, withTimeout } from './limits.ts';
 import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog } from './log.ts';
@@ -156,24 +157,30 @@ interface IndexTables {
 /**
  * Indexes the books of some rows of the log in one place.
  * @param query sends a statement of a transaction that does nothing else.
+ * @param turn milliseconds of work before other work runs.
  * @returns about how many; 0 if the index has everything, or another version has made it.
  */
-export async function indexSome(query: Query, place: Place): Promise<number> {
+export async function indexSome(query: Query, place: Place, turn: number): Promise<number> {
   const [position] = (await query<Position>(LOCK, [place])).rows;
   if (position === undefined) return 0;
   const found = await readLog<Book>(query, place, position, STEP, COLUMNS);
   const { ids, position: after } = found;
   if (Object.entries(after).every(([name, value]) => position[name as keyof Position] === value)) return 0;
   const books = found.books ?? (await query<Book>(READ, [ids])).rows;
-  await store(query, books);
+  await store(query, books, turn);
   if (books.length < ids.length) await query(REMOVE, [ids, books.map(({ id }) => id)]);
   const { seen, target, xid, number, next, last } = after;
   await query(MOVE, [place, seen, target, xid, number, next, last]);
   return Math.max(1, ids.length);
 }
 
-async function store(query: Query, books: readonly Book[]): Promise<void> {
-  const entries = books.map(entryOf);
+async function store(query: Query, books: readonly Book[], time: number): Promise<void> {
+  const entries: IndexEntry[] = [];
+  const turn = new Turn(time);
+  for (const book of books) {
+    entries.push(entryOf(book));
+    if (turn.isOver) await turn.next();
+  }
   await query(STORE, [
     entries.map(({ id }) => id),
     entries.map(({ titleKey }) => titleKey),
@@ -236,7 +243,7 @@ async function missingFrom(
  */
 export async function* buildIndex(
   client: pg.Client,
-  { indexLock, indexStep }: Times['postgres'],
+  { indexLock, indexStep, turn }: Times['postgres'],
 ): AsyncGenerator<number, void> {
   const query: Query = (text, values = []) => client.query(withTimeout(text, values, indexStep));
   const transaction = async <Result>(work: () => Promise<Result>) => {
@@ -247,7 +254,7 @@ export async function* buildIndex(
   };
   const places = (await query<PlaceOfLog>(PLACES)).rows;
   for (const { place } of places) {
-    while ((await transaction(() => indexSome(query, place))) > 0) {
+    while ((await transaction(() => indexSome(query, place, turn))) > 0) {
       const [left] = (await query<{ books: number }>(LEFT)).rows;
       yield Math.max(1, left?.books ?? 0);
     }

@@ -194,7 +194,9 @@ export class PostgresFinder {
     const index = async () => {
       let indexed = 0;
       for (const place of places)
-        indexed += await this.#connections.transaction('searches', end, (query) => indexSome(query, place));
+        indexed += await this.#connections.transaction('searches', end, (query) =>
+          indexSome(query, place, this.#times.turn),
+        );
       this.#counted -= indexed;
       return indexed;
     };

@@ -31,6 +31,7 @@ import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
+import { Turn } from '../turn.ts';
 import { countPending, INDEXED_TO } from './book-index.ts';
 import { DurableReads } from './durable-reads.ts';
 import { OpenFile } from './file.ts';
@@ -42,7 +43,6 @@ import { LONG_LOG } from './log-size.ts';
 import { openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, chunksOf } from './text.ts';
 import { Calls, endThread, startThread, type ThreadData } from './thread.ts';
-import { Turn } from './turn.ts';
 import { bookOf, Writes } from './writes.ts';
 
 /** A batch has all that has arrived: of reads, in one turn of the event loop; of writes, during the sync of those before. */

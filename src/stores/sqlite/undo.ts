@@ -17,11 +17,11 @@ import {
   type OldestRow,
   reaches,
 } from '../states.ts';
+import { Turn } from '../turn.ts';
 import { Skipped } from './faults.ts';
 import { about } from './log.ts';
 import type { NewIds } from './new-ids.ts';
 import { preparing } from './structure.ts';
-import { Turn } from './turn.ts';
 
 /** What is looked through at most: rows of the log, and characters of their texts; and the books that are taken back. */
 interface Bounds {

@@ -21,10 +21,10 @@ import {
 } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { asNumbers, asUndone, batchesOf } from '../states.ts';
+import { Turn } from '../turn.ts';
 import { Skipped } from './faults.ts';
 import { BookLog } from './log.ts';
 import { type NewId, NewIds } from './new-ids.ts';
-import { Turn } from './turn.ts';
 import { OF_REQUEST, TooMany, Undo } from './undo.ts';
 
 export class Writes {
