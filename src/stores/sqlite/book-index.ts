@@ -13,6 +13,7 @@ import {
   BookLog,
   HAS_NEW,
   HIGHEST,
+  LogGuard,
   type LogPosition,
   LogReader,
   NOTED_TO,
@@ -59,17 +60,24 @@ const REMOVE = `
 
 const DEFINITIONS = "select lower(sql) as definition from sqlite_schema where name glob 'book_index*'";
 
+/** Whether the log has all rows after the position. */
+const FOLLOWS = `position between ${BEGINNING} and (select max(number) from book_log)`;
+
 const STATE = `
-  select coalesce(version, 0) = ${INDEX_VERSION} as isOurs, is_complete as isComplete, position as number, next, last,
+  select coalesce(version, 0) = ${INDEX_VERSION} as isOurs, ${FOLLOWS} as follows, is_complete as isComplete, position as number, next, last,
     next <= last or position < (select max(number) from book_log) or ${HAS_NEW} as isBehind
   from (select 1) left join book_index_state`;
 
 /** The number of the last row that it has. */
 export const INDEXED_TO = '(select position from book_index_state)';
 
-/** Whether the log has all rows after the position. */
-const FOLLOWS = `
-  select position >= ${BEGINNING} as follows from book_index_state`;
+/** Whether it is another version's, which this one leaves alone while it runs. */
+const IS_OTHERS = `select 1 from book_index_state where version not in (0, ${INDEX_VERSION})`;
+
+/** Whether it has as many books as there are, and the same highest id. */
+const IS_WHOLE = `
+  select (select count(*) from books) = (select count(*) from book_index)
+    and (select max(id) from books) is (select max(id) from book_index) as isWhole`;
 
 /** The books of rows that follow. */
 const rowsBehind = (limit: string) => `
@@ -97,6 +105,8 @@ export interface IndexState extends LogPosition {
   readonly isComplete: 0 | 1;
   /** Whether there are books to index. */
   readonly isBehind: 0 | 1;
+  /** Whether the log has all that it lacks; null without an index. */
+  readonly follows: 0 | 1 | null;
 }
 
 /** About how many books are not indexed; undefined if there is no index. */
@@ -112,6 +122,7 @@ export class SqliteIndex {
   readonly #db: DatabaseSync;
   readonly #mustWait: () => boolean;
   readonly #prepare;
+  readonly #guard;
   readonly #log;
   readonly #reader;
 
@@ -124,6 +135,7 @@ export class SqliteIndex {
     this.#db = db;
     this.#mustWait = mustWait;
     this.#prepare = preparing(db);
+    this.#guard = new LogGuard(db);
     this.#log = new BookLog(db);
     this.#reader = new LogReader(db, COLUMNS);
   }
@@ -137,6 +149,34 @@ export class SqliteIndex {
         if (!this.#isSound()) this.#begin();
       });
     retryWhileBusy(prepare, now() + times.busy, times); // rule 27
+  }
+
+  /** Begins the log and the index again if another program has emptied them, or taken a part of them away. */
+  keep(times: Times['sqlite']): void {
+    if (this.#isFollowing()) return;
+    const keep = () =>
+      this.#inTransaction(() => {
+        this.#log.keep();
+        if (!this.#isOthers() && !this.#isSound()) this.#begin();
+        this.#guard.trust();
+      });
+    retryWhileBusy(keep, now() + times.step, times);
+  }
+
+  /**
+   * Begins the log and the index again if there are other books than the index has: changes that no trigger has noted.
+   * @returns whether it could look: the index has all that was noted.
+   */
+  compare(): boolean {
+    const { isOurs, isComplete, isBehind } = this.state;
+    if (!isOurs || !isComplete || isBehind) return false;
+    if (this.#prepare(IS_WHOLE).get()?.isWhole === 1) return true;
+    this.#inTransaction(() => {
+      if (this.state.isBehind || this.#prepare(IS_WHOLE).get()?.isWhole === 1) return;
+      this.#log.keep(true);
+      this.#begin();
+    });
+    return true;
   }
 
   get state(): IndexState {
@@ -176,11 +216,27 @@ export class SqliteIndex {
     });
   }
 
+  #isFollowing(): boolean {
+    try {
+      return !this.#guard.isInDoubt && (this.state.follows === 1 || this.#isOthers());
+    } catch {
+      return false; // its table is missing
+    }
+  }
+
+  #isOthers(): boolean {
+    try {
+      return this.#db.prepare(IS_OTHERS).get() !== undefined;
+    } catch {
+      return false; // as well
+    }
+  }
+
   /** Whether everything is there as it is defined. */
   #isSound(): boolean {
-    if (this.#missing(TABLES).length > 0 || this.#db.prepare(FOLLOWS).get()?.follows !== 1) return false;
-    const { isOurs, isComplete } = this.state;
-    return isOurs === 1 && (isComplete === 0 || this.#missing(INDEXES).length === 0);
+    if (this.#missing(TABLES).length > 0) return false;
+    const { isOurs, isComplete, follows } = this.state;
+    return isOurs === 1 && follows === 1 && (isComplete === 0 || this.#missing(INDEXES).length === 0);
   }
 
   #missing(definitions: readonly string[]): string[] {

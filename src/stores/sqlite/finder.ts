@@ -64,6 +64,8 @@ class SqliteFinder implements SearchableIndex {
   #uninterrupted = 0;
   /** Whether a search has waited for the index without success. The next ones wait less, until it has everything. */
   #isBehind = false;
+  /** Whether the index was compared with the books. */
+  #isCompared = false;
   /** Of the file: it changes with every transaction of other connections. */
   #version = 0;
   /** How far the index was at the latest look. */
@@ -164,6 +166,7 @@ class SqliteFinder implements SearchableIndex {
    */
   #catchUp(): number {
     const { catchUp, stepPause } = this.#times;
+    this.#keep();
     const { isComplete, isBehind } = this.#index.state;
     if (!isComplete || !isBehind) return 0;
     const end = this.#index.areManyPending ? 0 : now() + (this.#isBehind ? this.#pauseForWriters : catchUp);
@@ -185,6 +188,7 @@ class SqliteFinder implements SearchableIndex {
     const { idlePause, stepPause } = this.#times;
     let rest = idlePause;
     try {
+      this.#keep();
       const { isComplete, isBehind } = this.#index.state;
       const { progress } = this.#index;
       const isElsewhere = progress !== this.#progress;
@@ -194,8 +198,16 @@ class SqliteFinder implements SearchableIndex {
         if (this.#step(now() + this.#pauseForWriters)) this.#db.exec('pragma shrink_memory');
         else rest = isTraffic ? this.#pauseForWriters : stepPause;
       }
+      this.#isCompared ||= this.#index.compare();
     } catch {} // others write, or the disk is full
     this.#timer = setTimeout(() => this.#follow(), rest);
+  }
+
+  /** Other programs may have changed the log or the index. */
+  #keep(): void {
+    try {
+      this.#index.keep(this.#times);
+    } catch {} // others write, or the disk is full
   }
 
   /** Milliseconds. */

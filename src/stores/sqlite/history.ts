@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type Changes, HEAVY, type States } from '../../books/store.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { asBook, BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
-import { about, BEGINNING, HAS_NEW, type LogPosition, LogReader, newestOf } from './log.ts';
+import { about, BEGINNING, HAS_NEW, LogGuard, type LogPosition, LogReader, newestOf } from './log.ts';
 
 /** Of all books. */
 const RANGE = { next: 1, last: Number.MAX_SAFE_INTEGER };
@@ -34,6 +34,7 @@ const OLDER_ROWS = `
 
 export class History {
   readonly #reader;
+  readonly #guard;
   readonly #hasNew;
   readonly #newest;
   readonly #isKnown;
@@ -45,6 +46,7 @@ export class History {
   /** @param db which reads what is durable. Each method is called in a transaction. */
   constructor(db: DatabaseSync) {
     this.#reader = new LogReader(db, `${FIELDS}, ${LATEST}`);
+    this.#guard = new LogGuard(db);
     this.#hasNew = db.prepare(`select ${HAS_NEW} as hasNew`);
     this.#newest = db.prepare(NEWEST);
     this.#isKnown = db.prepare(IS_KNOWN);
@@ -54,9 +56,14 @@ export class History {
     this.#began = db.prepare(BEGAN);
   }
 
-  /** Whether there are new books that are not noted yet. */
-  get hasNew(): boolean {
-    return this.#hasNew.get()?.hasNew === 1;
+  /** Whether a write is to complete the log first: there are new books that are not noted yet, or it is in doubt. */
+  get isIncomplete(): boolean {
+    return this.#guard.isInDoubt || this.#hasNew.get()?.hasNew === 1;
+  }
+
+  /** The log is complete now. */
+  trust(): void {
+    this.#guard.trust();
   }
 
   /**

@@ -91,14 +91,48 @@ const DEFINITIONS = `
   select type, name, lower(sql) as definition from sqlite_schema
   where name glob 'book_log*' or name in ('book_index_queue', 'book_index_on_insert', 'book_index_on_update', 'book_index_on_delete')`;
 
-/** Within a transaction, begins the log, unless it is there with all that writes it. */
-export function prepareLog(db: DatabaseSync): void {
+/** Whether nobody has emptied the log; and the version of the schema, which changes if somebody takes a part of it away. */
+const LOOK = `
+  select (select count(*) from book_log_state) = 1 and exists (select 1 from book_log) as isFilled, schema_version as version
+  from pragma_schema_version`;
+
+/** Notices what other programs may have done to the log. */
+export class LogGuard {
+  readonly #look: StatementSync;
+  #version: unknown;
+
+  constructor(db: DatabaseSync) {
+    this.#look = db.prepare(LOOK);
+  }
+
+  /** Whether it may be incomplete: it is empty, or the schema is another one than when it was last found complete. */
+  get isInDoubt(): boolean {
+    try {
+      const { isFilled, version } = this.#look.get() ?? {};
+      return isFilled !== 1 || version !== this.#version;
+    } catch {
+      return true; // a table is missing
+    }
+  }
+
+  /** The log is complete now. */
+  trust(): void {
+    this.#version = this.#look.get()?.version;
+  }
+}
+
+/**
+ * Within a transaction, begins the log, unless it is there with all that writes it.
+ * @param lacksChanges whether it begins again in any case.
+ */
+export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
   const found = db.prepare(DEFINITIONS).all();
   const areThere = (definitions: readonly string[]) =>
     definitions.every((definition) => found.some((one) => one.definition === definition.toLowerCase()));
   const hasTables = areThere(TABLES);
   const isOld = found.some(({ name }) => String(name).startsWith('book_index'));
-  if (hasTables && areThere(TRIGGERS) && !isOld) return;
+  const isFilled = () => db.prepare(LOOK).get()?.isFilled === 1;
+  if (hasTables && areThere(TRIGGERS) && !isOld && isFilled() && !lacksChanges) return;
   for (const { type, name } of found) if (type === 'trigger') db.exec(`drop trigger ${name}`);
   if (!hasTables)
     db.exec(['drop table if exists book_log; drop table if exists book_log_state', ...TABLES].join(';'));
@@ -274,6 +308,8 @@ export class LogReader {
 
 /** Each method is called in a transaction that writes. Those that note use `get`: see `SqliteIndex`. */
 export class BookLog {
+  readonly #db: DatabaseSync;
+  readonly #guard: LogGuard;
   readonly #hasNew: StatementSync;
   readonly #new: StatementSync;
   readonly #moveMark: StatementSync;
@@ -281,6 +317,8 @@ export class BookLog {
   readonly #begin: StatementSync;
 
   constructor(db: DatabaseSync) {
+    this.#db = db;
+    this.#guard = new LogGuard(db);
     this.#hasNew = db.prepare(`select 1 where ${HAS_NEW}`);
     this.#new = db.prepare(NOTE_NEW);
     this.#moveMark = db.prepare(MOVE_MARK);
@@ -288,6 +326,16 @@ export class BookLog {
     this.#begin = db.prepare(
       `insert into book_log (at, book, last, event, title) values (${NOW}, 0, 0, ?, ?) returning number`,
     );
+  }
+
+  /**
+   * Begins the log again if another program has emptied it or taken a part of it away.
+   * @param lacksChanges whether it does so in any case.
+   */
+  keep(lacksChanges = false): void {
+    if (!lacksChanges && !this.#guard.isInDoubt) return;
+    prepareLog(this.#db, lacksChanges);
+    this.#guard.trust();
   }
 
   /** Notes new books. Before own books are stored, it notes those of other programs. */

@@ -207,7 +207,7 @@ class SqliteStore implements BookStore {
 
   async changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'> {
     await setImmediate(); // other work first: a thousand may have waited for the same change
-    await this.#noteNew(deadline);
+    await this.#completeLog(deadline);
     const { page } = this.#times.sqlite;
     const read = () => this.#read(() => this.#history.changes(cursor, most, page));
     const changes = read();
@@ -234,7 +234,7 @@ class SqliteStore implements BookStore {
   }
 
   async states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
-    await this.#noteNew(deadline);
+    await this.#completeLog(deadline);
     return this.#read(() => this.#history.states(id, before, most));
   }
 
@@ -299,14 +299,20 @@ class SqliteStore implements BookStore {
     isAlone?: boolean,
   ): Promise<Answer> {
     const latest = Math.min(performance.now() + this.#times.sqlite.write, deadline);
-    const answer = await this.#commits.write(carryOut, latest, isAlone);
+    const write = () => {
+      this.#writes.keepLog();
+      return carryOut();
+    };
+    const answer = await this.#commits.write(write, latest, isAlone);
     for (const onChange of this.#watches) onChange();
     return answer;
   }
 
-  /** Notes the new books of other programs. */
-  async #noteNew(deadline: number): Promise<void> {
-    if (this.#read(() => this.#history.hasNew)) await this.#write(() => this.#writes.noteNew(), deadline);
+  /** Notes the new books of other programs, and begins the log again if they have changed it. */
+  async #completeLog(deadline: number): Promise<void> {
+    if (!this.#read(() => this.#history.isIncomplete)) return;
+    await this.#write(() => this.#writes.noteNew(), deadline);
+    this.#read(() => this.#history.trust());
   }
 
   async #search(finder: FinderThread, request: SearchRequest): Promise<Page | GivenUp> {

@@ -115,6 +115,11 @@ export class Writes {
     }
   }
 
+  /** Begins the log again if another program has emptied it or taken a part of it away. */
+  keepLog(): void {
+    this.#log.keep();
+  }
+
   /** Notes the new books of other programs. */
   noteNew(): void {
     this.#log.noteNew();
