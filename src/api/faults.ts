@@ -5,13 +5,7 @@ import { StoreUnavailable } from '../books/store.ts';
 import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from '../http/body.ts';
 import type { Log } from '../log/log.ts';
 import type { Times } from '../times.ts';
-import {
-  BAD_REQUEST,
-  type EnvelopeAnswer,
-  INTERNAL_ERROR,
-  PAYLOAD_TOO_LARGE,
-  SERVICE_UNAVAILABLE,
-} from './envelope.ts';
+import * as answers from './envelope.ts';
 import type { RequestCounts } from './request-counts.ts';
 
 export class Faults {
@@ -29,25 +23,25 @@ export class Faults {
     this.#logAnswer = faultLog(log, 'an answer was refused', faultLinesApart);
   }
 
-  answer(error: unknown, reqId: string): EnvelopeAnswer {
-    if (error instanceof BodyTooLarge) return PAYLOAD_TOO_LARGE;
-    if (error instanceof BodyIncomplete) return BAD_REQUEST; // nobody will read it
+  answer(error: unknown, reqId: string): answers.EnvelopeAnswer {
+    if (error instanceof BodyTooLarge) return answers.PAYLOAD_TOO_LARGE;
+    if (error instanceof BodyIncomplete) return answers.BAD_REQUEST; // nobody will read it
     if (error instanceof NoRoomForBody) {
       this.#logBody(reqId, 'the memory for request bodies is used up');
-      return SERVICE_UNAVAILABLE;
+      return answers.SERVICE_UNAVAILABLE;
     }
     if (error instanceof StoreUnavailable) {
       this.#countStore(error, reqId);
-      return SERVICE_UNAVAILABLE;
+      return answers.SERVICE_UNAVAILABLE;
     }
     this.#log.error({ reqId, err: error }, 'a request failed');
-    return INTERNAL_ERROR;
+    return answers.INTERNAL_ERROR;
   }
 
   /** Replaces an answer that finds no memory, because other clients do not read theirs. */
-  answerWithoutRoom(reqId: string): EnvelopeAnswer {
+  answerWithoutRoom(reqId: string): answers.EnvelopeAnswer {
     this.#logAnswer(reqId, 'the memory for answers is used up');
-    return SERVICE_UNAVAILABLE;
+    return answers.SERVICE_UNAVAILABLE;
   }
 
   /** Counts and logs a list that broke off half way. Its client only sees a broken connection. */

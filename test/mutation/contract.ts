@@ -76,7 +76,7 @@ export const CONTRACT_MUTANTS = new Mutants()
   .mutant('a request that reads a book is refused for its body', CONTRACT, 'rule 7: .* when books are read')
   .change(
     'const id = idOf(exchange);\n  const book = id',
-    'if (Number(exchange.request.headers["content-length"]) > 0) return INVALID_BOOK;\n  const id = idOf(exchange);\n  const book = id',
+    'if (Number(exchange.request.headers["content-length"]) > 0) return answers.INVALID_BOOK;\n  const id = idOf(exchange);\n  const book = id',
   )
   .in('src/json/parse.ts')
   .mutant('a year is rounded to an integer', CONTRACT, 'a field of a wrong type or value')
