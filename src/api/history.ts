@@ -7,6 +7,7 @@ import type { Answer } from '../http/answer.ts';
 import { parseBody, readBody } from '../http/body.ts';
 import { CLIENT_END, roomForMore } from '../http/connection.ts';
 import { asJsonObject } from '../json/parse.ts';
+import { readTime } from '../read-time.ts';
 import { INVALID, idempotencyKeyOf } from './conditions.ts';
 import * as answers from './envelope.ts';
 import type { AppParts, Exchange } from './exchange.ts';
@@ -73,17 +74,6 @@ function inBytes(answer: answers.EnvelopeAnswer): Answer {
   return { ...answer, body: Buffer.from(answer.body) };
 }
 
-/** A date and time of RFC 3339, but for leap seconds. */
-const TIME = /^(\d{4})-(\d\d)-(\d\d)[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
-
-/** @returns milliseconds since 1970; undefined if it is no such text. */
-function timeOf(text: unknown): number | undefined {
-  const [sent, year, month, day] = (typeof text === 'string' && TIME.exec(text)) || [];
-  const days = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate(); // in this month
-  const time = Date.parse(sent ?? '');
-  return Number.isNaN(time) || Number(day) > days ? undefined : time;
-}
-
 /** @returns undefined unless it has one of the three, and that is valid. */
 function readUndo(body: Readonly<Record<string, unknown>> = {}): UndoRequest | undefined {
   const { change, import: imported, since } = body;
@@ -91,7 +81,7 @@ function readUndo(body: Readonly<Record<string, unknown>> = {}): UndoRequest | u
   if ([change, imported, since].filter((value) => value !== undefined).length !== 1) return undefined;
   if (isNumber(change)) return { change };
   if (isNumber(imported)) return { import: imported };
-  const time = timeOf(since);
+  const time = typeof since === 'string' ? readTime(since) : undefined;
   return time === undefined ? undefined : { since: time };
 }
 
