@@ -52,7 +52,8 @@ export async function readHistory({ path }: Exchange, { catalogue }: AppParts): 
   const id = readBookId(path.sent.slice('/book/'.length, -'/history'.length));
   if (id === undefined) return answers.BOOK_NOT_FOUND;
   const { states, next } = await catalogue.states(id, cursor, limit);
-  if (states.length === 0 && cursor === undefined) return answers.BOOK_NOT_FOUND;
+  const [known] = states.length > 0 ? states : (await catalogue.states(id, undefined, 1)).states;
+  if (known === undefined) return answers.BOOK_NOT_FOUND;
   const link = next === undefined ? [] : ['link', linkTo(`/book/${id}/history`, limit, next)];
   return answers.historyRetrieved(states, link);
 }
