@@ -60,7 +60,7 @@ function readSecret(path: string, source: string): string {
   let content: string;
   try {
     if (statSync(path).isCharacterDevice()) throw new Error('it is a device'); // some have no end
-    content = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readWhole(path));
+    content = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
   } catch (error) {
     const reason = error instanceof TypeError ? 'it is not UTF-8 text' : reasonOf(error);
     throw new OperatorError(`${source} cannot be read: ${reason}.`);
@@ -68,20 +68,6 @@ function readSecret(path: string, source: string): string {
   const value = content.replace(/\r?\n$/, '');
   if (value === '') throw new OperatorError(`${source} names an empty file: put the value into it.`);
   return value;
-}
-
-/** Of a pipe, once it has a writer. Until then, signals end the process at once: it could not call its listeners. */
-function readWhole(path: string): Uint8Array {
-  const signals = (['SIGINT', 'SIGTERM'] as const).map((name) => ({
-    name,
-    listeners: process.listeners(name),
-  }));
-  for (const { name } of signals) process.removeAllListeners(name);
-  try {
-    return readFileSync(path);
-  } finally {
-    for (const { name, listeners } of signals) for (const listener of listeners) process.on(name, listener);
-  }
 }
 
 /**

@@ -424,15 +424,6 @@ describe('a valid configuration', { concurrency: 2 }, () => {
     await writer.write(SECRET);
     await writer.close();
     isSignedWith(SECRET, (await ended).stdout);
-
-    const waiting = spawnService({ SECRET_TOKEN_FILE });
-    const refused = endOf(waiting).then((outcome) =>
-      assert.deepEqual(outcome, { stdout: '', stderr: '', code: null }),
-    );
-    const second = await Promise.race([open(SECRET_TOKEN_FILE, 'w'), refused]); // once the service waits for its end
-    waiting.kill();
-    await refused;
-    await second?.close();
   });
 
   for (const { name, freshUrl } of STORES) {
