@@ -10,7 +10,7 @@ import { type Answer, type HeaderList, send, sendLast } from '../http/answer.ts'
 import { namesThisMachine } from '../http/host.ts';
 import { pathOf } from '../http/path.ts';
 import { HttpServer, type UnreadableStatus } from '../http/server.ts';
-import { listen, PortRefused } from '../listen.ts';
+import { listenIfFree, PortRefused } from '../listen.ts';
 import type { Log } from '../log/log.ts';
 import { PROMETHEUS_TEXT, prometheusText } from '../metrics/prometheus.ts';
 import type { Service } from '../service.ts';
@@ -87,14 +87,8 @@ export async function openOperations(
   );
   http.server.maxConnections = MAX_CONNECTIONS;
 
-  const variables = { port: 'ADMIN_PORT', host: 'ADMIN_HOST' };
-  let url: string;
-  try {
-    url = await listen(http.server, { port: admin.port, host, variables });
-  } catch (error) {
-    if (admin.required || !(error instanceof PortRefused)) throw error;
-    return error;
-  }
+  const url = await listenIfFree(admin.required, http.server, admin.port, host, 'ADMIN_PORT', 'ADMIN_HOST');
+  if (url instanceof PortRefused) return url;
 
   return {
     url,
