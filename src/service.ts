@@ -4,7 +4,7 @@ import { BlockList, isIPv6 } from 'node:net';
 import { promisify } from 'node:util';
 import { buildApp } from './api/app.ts';
 import { RequestCounts } from './api/request-counts.ts';
-import { credentialCheck, knownLogin } from './auth/credentials.ts';
+import { credentialCheck } from './auth/credentials.ts';
 import { LoginGuard } from './auth/login-guard.ts';
 import { Tokens } from './auth/tokens.ts';
 import { Catalogue } from './books/catalogue.ts';
@@ -75,7 +75,9 @@ export async function startService(
     trustedProxies: blockList(config.trustedProxies),
     config,
     docsPort,
-    knownLogin: knownLogin(config),
+    knownLogin: config.builtInCredentials
+      ? { username: config.username, password: config.password }
+      : undefined,
     onlyThisMachine: config.builtInCredentials,
     log,
     requests,
