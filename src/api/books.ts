@@ -83,7 +83,7 @@ export async function updateBook(exchange: Exchange, parts: AppParts): Promise<A
     return (await catalogue.find(id)) ? answers.INVALID_BOOK : answers.BOOK_NOT_FOUND;
   const condition = conditionOf(exchange.request.headers);
   if (config.requireIfMatch && condition?.match === undefined) return requireCondition(id, parts);
-  const book = await (condition ? catalogue.updateIf(id, changes, condition) : catalogue.update(id, changes));
+  const book = await catalogue.update(id, changes, condition);
   if (book === undefined) return answers.BOOK_NOT_FOUND;
   return book === 'unmet' ? answers.PRECONDITION_FAILED : answers.bookUpdated(book);
 }
@@ -95,7 +95,7 @@ export async function removeBook(exchange: Exchange, parts: AppParts): Promise<A
   const condition = conditionOf(exchange.request.headers);
   if (config.requireIfMatch && condition?.match === undefined) return requireCondition(id, parts);
   await skipBody(exchange.request);
-  const removed = await (condition ? catalogue.removeIf(id, condition) : catalogue.remove(id));
+  const removed = await catalogue.remove(id, condition);
   if (!removed) return answers.BOOK_NOT_FOUND;
   return removed === 'unmet' ? answers.PRECONDITION_FAILED : answers.BOOK_DELETED;
 }

@@ -83,22 +83,14 @@ export class Catalogue {
   }
 
   /** @returns the book as this change left it, undefined if no book has the id. */
-  update(id: number, changes: BookChanges): Promise<Book | undefined> {
-    return this.#batches.update.call({ id, changes });
-  }
-
-  /** @returns whether this call removed the book. */
-  remove(id: number): Promise<boolean> {
-    return this.#batches.remove.call(id);
-  }
-
-  /** Changes a book if it meets a condition. */
-  updateIf(id: number, changes: BookChanges, condition: Condition): Promise<ConditionalOutcome> {
+  update(id: number, changes: BookChanges, condition?: Condition): Promise<ConditionalOutcome> {
+    if (condition === undefined) return this.#batches.update.call({ id, changes });
     return this.#batches.conditional.call({ id, condition, changes });
   }
 
-  /** Removes a book if it meets a condition. */
-  removeIf(id: number, condition: Condition): Promise<ConditionalOutcome> {
+  /** @returns whether this call removed the book; with a condition, the book that it removed. */
+  remove(id: number, condition?: Condition): Promise<ConditionalOutcome | boolean> {
+    if (condition === undefined) return this.#batches.remove.call(id);
     return this.#batches.conditional.call({ id, condition, changes: undefined });
   }
 
