@@ -28,7 +28,7 @@ export async function logIn({ request, id }: Exchange, parts: AppParts): Promise
   const forwarded = request.headers['x-forwarded-for'];
   const address = clientAddress(request.socket.remoteAddress ?? '', forwarded, parts.trustedProxies);
   const turn = guard.takeTurn(address, matches);
-  if (turn.kind === 'refuse') return answers.tooManyAttempts(turn.retryAfter);
+  if ('retryAfter' in turn) return answers.tooManyAttempts(turn.retryAfter);
   if (turn.delay > 0) {
     log.warn({ reqId: id, address }, 'too many failed logins: the answer is delayed');
     await pause(turn.delay);
