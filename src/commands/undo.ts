@@ -55,14 +55,16 @@ const LISTED = 1000;
 export async function run(context: CommandContext, { options }: Arguments): Promise<number> {
   const { env, stdout } = context;
   const wanted = ['since', 'book', 'import', 'change', 'list'].filter((name) => options[name] !== undefined);
+  const [name = ''] = wanted;
   if (wanted.length !== 1)
     throw new UsageError(`Name one of --since, --book, --import, --change and --list. ${SEE}`);
-  const wish = options.list ? undefined : wishOf(options);
+  const text = String(options[name]);
+  const value = name === 'list' ? 0 : name === 'since' ? timeOf(text) : numberOf(name, text);
   const url = readSetting('dbUrl', env);
   const store = await openExisting(url);
   try {
-    if (wish !== undefined)
-      return await undo(context, store, await requestOf(store, wish), options.yes === true);
+    if (name !== 'list')
+      return await undo(context, store, await requestOf(store, name, value), options.yes === true);
     stdout.write(listOf(await store.events(LISTED)));
     return 0;
   } catch (error) {
@@ -132,24 +134,14 @@ const REASONS: Readonly<Record<NotUndone, string>> = {
   distributed: 'Citus distributes its table "books", and nothing can be taken back there.',
 };
 
-/** @throws UsageError */
-function wishOf({
-  since,
-  book,
-  import: imported,
-  change,
-}: Arguments['options']): UndoRequest | { book: number } {
-  if (typeof since === 'string') return { since: timeOf(since) };
-  if (typeof book === 'string') return { book: numberOf('book', book) };
-  if (typeof imported === 'string') return { import: numberOf('import', imported) };
-  return { change: numberOf('change', String(change)) };
-}
-
-/** @throws OperatorError */
-async function requestOf(store: BulkStore, wish: UndoRequest | { book: number }): Promise<UndoRequest> {
-  if (!('book' in wish)) return wish;
-  const change = await store.newestChangeOf(wish.book);
-  if (change === undefined) throw new OperatorError(`No change of book ${wish.book} is known.`);
+/**
+ * @param name of the option with the value.
+ * @throws OperatorError
+ */
+async function requestOf(store: BulkStore, name: string, value: number): Promise<UndoRequest> {
+  if (name !== 'book') return { [name]: value } as UndoRequest;
+  const change = await store.newestChangeOf(value);
+  if (change === undefined) throw new OperatorError(`No change of book ${value} is known.`);
   return { change };
 }
 
