@@ -12,6 +12,8 @@ import { executeOn } from '../support/sql.ts';
 const BOOKS: readonly Book[] = Array.from({ length: 2000 }, (_, at) => {
   return { id: at + 1, title: `Book ${at}`, author: '', year: at };
 });
+/** Five and a half hours before, in milliseconds. */
+const EARLIER = -5.5 * 3_600_000;
 const printed = (stdout: string) => ({ code: 0, stderr: '', stdout });
 
 for (const store of STORES) {
@@ -25,7 +27,7 @@ for (const store of STORES) {
       );
       await executeOn(url, 'delete from books where id % 2 = 0');
       await executeOn(url, "update books set title = 'lost' where id = 1");
-      const time = new Date(Date.now() - 5.5 * 3_600_000).toISOString();
+      const time = new Date(Date.now() + EARLIER).toISOString();
       const since = `Since ${time.slice(0, 10)} ${time.slice(11, 19)} UTC, 5 hours ago:\n`;
       const would = `${since}1001 books would be taken back. Nothing was changed: add --yes to do it.\n`;
       assert.deepEqual(await command(`undo --since ${time}`, url), printed(would));
