@@ -14,7 +14,7 @@ import { createBook, createBooks, listBooks, readBook, removeBook, updateBook } 
 import { allowOrigins, isOfOtherOrigin, isPreflight, permission } from './cors.ts';
 import * as answers from './envelope.ts';
 import type { AppParts, Exchange, Handler } from './exchange.ts';
-import { Faults } from './faults.ts';
+import { faultAnswers } from './faults.ts';
 import { readChanges, readHistory, undoChanges } from './history.ts';
 import { logIn } from './login.ts';
 
@@ -65,7 +65,7 @@ export interface App {
 export function buildApp(parts: AppParts): App {
   const { log, requests, times } = parts;
   const newRequestId = requestIds();
-  const faults = new Faults(log, requests, times.api);
+  const faults = faultAnswers(log, requests, times.api);
   const allowOrigin = allowOrigins(parts.config.corsOrigins, parts.docsPort);
   const routes = parts.config.history !== undefined ? [...ROUTES, ...HISTORY_ROUTES] : ROUTES;
   const byPath: ReadonlyMap<string, Route> = new Map(routes.map((route) => [route.path, route]));

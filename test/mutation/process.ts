@@ -108,13 +108,13 @@ export const PROCESS_MUTANTS = new Mutants()
   .change(".includes('@');", ".includes('@@');")
   .in('src/api/faults.ts')
   .mutant('a refused body is not logged', LOG, 'no room')
-  .change("      this.#logBody(reqId, 'the memory for request bodies is used up');\n", '')
+  .change("logBody(reqId, 'the memory for request bodies is used up')", '')
   .mutant('a fault of the service is not logged', LOG, 'any other fault')
-  .change("    this.#log.error({ reqId, err: error }, 'a request failed');\n", '')
+  .change("        log.error({ reqId, err: error }, 'a request failed');\n", '')
   .mutant('a late request counts as a failed one', METRICS, 'count by the reason')
   .change(
-    'this.#requests.storeFaults[kind] += 1;',
-    "this.#requests.storeFaults[kind === 'late' ? 'failure' : kind] += 1;",
+    'requests.storeFaults[kind] += 1;',
+    "requests.storeFaults[kind === 'late' ? 'failure' : kind] += 1;",
   )
   .in('src/log/destination.ts')
   .mutant('lost lines are counted once for each piece of text', LOG, 'how many lines were lost')
