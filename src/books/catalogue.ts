@@ -64,10 +64,8 @@ export class Catalogue {
   ): Promise<{ readonly book: Book; readonly isReplay: boolean } | 'conflict'> {
     const fields = completeFields(sent);
     const books = [fields];
-    const outcome = await this.#batches.keyed.call({
-      books,
-      once: { key, fingerprint: fingerprintOf('book', books) },
-    });
+    const once = { key, fingerprint: fingerprintOf('book', books) };
+    const outcome = await this.#batches.keyed.call({ books, once });
     if (outcome === 'conflict') return outcome;
     return { book: { id: outcome.ids[0] as number, ...fields }, isReplay: outcome.isReplay };
   }
@@ -160,8 +158,8 @@ export class Catalogue {
 
   /** The states of a book, the newest first (rule H4). @param before the number of a change: those before it. */
   states(id: number, before: number | undefined, most: number): Promise<States> {
-    const read = (deadline: number) => this.#store.states(id, before, most, deadline);
-    return this.#batches.history.call(read) as Promise<States>;
+    const states = this.#batches.history.call((deadline) => this.#store.states(id, before, most, deadline));
+    return states as Promise<States>;
   }
 
   /** Opens the list of all books; the caller closes it. */

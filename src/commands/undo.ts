@@ -69,10 +69,8 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
     return 0;
   } catch (error) {
     if (error instanceof OperatorError || error instanceof UsageError) throw error;
-    const reason = context.signal.aborted ? 'stopped' : reasonOf(error);
-    throw new OperatorError(
-      `${describeStore(url)}: the undo ended early: ${reason}. Start it again for the rest.`,
-    );
+    const reason = `the undo ended early: ${context.signal.aborted ? 'stopped' : reasonOf(error)}`;
+    throw new OperatorError(`${describeStore(url)}: ${reason}. Start it again for the rest.`);
   } finally {
     await store.close().catch(() => {}); // after a failure, closing may fail as well
   }
