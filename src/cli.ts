@@ -4,7 +4,7 @@
 import { parseArgs } from 'node:util';
 import { type Arguments, type Command, type CommandContext, UsageError } from './commands/command.ts';
 import { ROWS } from './config.ts';
-import { type Environment, nearMisses } from './environment.ts';
+import { type Environment, misnamed } from './environment.ts';
 import { OperatorError } from './operator-error.ts';
 import { helpEntry } from './terminal/help-entry.ts';
 import { printable } from './terminal/printable.ts';
@@ -99,7 +99,7 @@ export async function run(
     };
     // The service has them in its log, and `config` beside what it shows.
     if (!['serve', 'demo', 'config'].includes(name))
-      for (const miss of nearMisses(env, ROWS)) stderr.write(`${miss}\n`);
+      for (const miss of misnamed(env, ROWS)) stderr.write(`${miss}\n`);
     return await command.run(context, call);
   } catch (error) {
     if (!(error instanceof OperatorError || error instanceof UsageError)) throw error;

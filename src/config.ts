@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import { LOGIN_LIMIT } from './auth/credentials.ts';
-import { type Environment, Given, nearMisses } from './environment.ts';
+import { type Environment, Given, misnamed } from './environment.ts';
 import { OperatorError } from './operator-error.ts';
 
 /** Each of them also shows those before it, but `silent` shows none. */
@@ -176,7 +176,7 @@ export function readConfig(env: Environment): Config {
   const { admin, find, page, signingSecret } = settings;
   const builtInCredentials = readPair(given) === undefined;
   const randomSecret = given.secret('SECRET_TOKEN') === undefined;
-  const warnings = nearMisses(env, ROWS);
+  const warnings = misnamed(env, ROWS);
   if (builtInCredentials) {
     warnings.push(
       'AUTH_USERNAME and AUTH_PASSWORD are not set: the service accepts the built-in pair admin / password.',

@@ -60,7 +60,7 @@ function readSecret(path: string, source: string): string {
   let content: string;
   try {
     if (statSync(path).isCharacterDevice()) throw new Error('it is a device'); // some have no end
-    content = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readWhole(path));
+    content = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path));
   } catch (error) {
     const reason = error instanceof TypeError ? 'it is not UTF-8 text' : reasonOf(error);
     throw new OperatorError(`${source} cannot be read: ${reason}.`);
@@ -68,20 +68,6 @@ function readSecret(path: string, source: string): string {
   const value = content.replace(/\r?\n$/, '');
   if (value === '') throw new OperatorError(`${source} names an empty file: put the value into it.`);
   return value;
-}
-
-/** Of a pipe, once it has a writer. Until then, signals end the process at once: it could not call its listeners. */
-function readWhole(path: string): Uint8Array {
-  const signals = (['SIGINT', 'SIGTERM'] as const).map((name) => ({
-    name,
-    listeners: process.listeners(name),
-  }));
-  for (const { name } of signals) process.removeAllListeners(name);
-  try {
-    return readFileSync(path);
-  } finally {
-    for (const { name, listeners } of signals) for (const listener of listeners) process.on(name, listener);
-  }
 }
 
 /**
@@ -111,35 +97,17 @@ function plain(value: string, name: string, source: string): string {
 }
 
 /** Names that other programs give to one of our variables. */
-const NAMES_ELSEWHERE: Readonly<Record<string, string>> = { DATABASE_URL: 'DB_URL', DB_URI: 'DB_URL' };
+const NAMES_ELSEWHERE = { DATABASE_URL: 'DB_URL', DB_URI: 'DB_URL' } as const;
 
-/** Variables of other programs with fewer letters may be one slip away from ours. */
-const SHORTEST_SLIP = 6;
-
-/** Sentences about variables that are set, and that nothing reads, although their names are nearly those of settings. */
-export function nearMisses(
+/** Sentences about variables that are set for the service, and that nothing reads. */
+export function misnamed(
   env: Environment,
   settings: readonly { readonly name: string; readonly secret?: unknown }[],
 ): string[] {
-  const known = settings.flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
-  return Object.keys(env).flatMap((name) => {
-    if (known.includes(name)) return [];
-    const ofFile = known.find((known) => `${known}_FILE` === name);
-    if (ofFile !== undefined)
-      return [`${name} is ignored: only a secret may come from a file. Set ${ofFile}.`];
-    const near = name.length < SHORTEST_SLIP ? undefined : known.find((known) => isOneSlip(name, known));
-    const meant = NAMES_ELSEWHERE[name] ?? near;
-    return meant === undefined || env[meant] !== undefined
-      ? []
-      : [`${name} is ignored: set ${meant} instead.`];
-  });
-}
-
-/** Whether a name has a letter too many, too few, another one, or two in the wrong order. */
-function isOneSlip(typed: string, name: string): boolean {
-  let same = 0;
-  while (same < name.length && typed[same] === name[same]) same += 1;
-  const [wrong, right] = [typed.slice(same), name.slice(same)];
-  const isSwapped = wrong[0] === right[1] && wrong[1] === right[0] && wrong.slice(2) === right.slice(2);
-  return isSwapped || [right, right.slice(1)].includes(wrong.slice(1)) || wrong === right.slice(1);
+  const files = settings.filter(({ name, secret }) => !secret && env[`${name}_FILE`] !== undefined);
+  const others = Object.entries(NAMES_ELSEWHERE).filter(([name, meant]) => env[name] && !env[meant]);
+  return [
+    ...files.map(({ name }) => `${name}_FILE is ignored: only a secret may come from a file. Set ${name}.`),
+    ...others.map(([name, meant]) => `${name} is ignored: set ${meant} instead.`),
+  ];
 }

@@ -1,50 +1,50 @@
 // Owns: opening a port, and the sentence for the operator if that fails (rule 27).
 
+import { once } from 'node:events';
 import type { AddressInfo, Server } from 'node:net';
 import { OperatorError } from './operator-error.ts';
-
-export interface ListenAddress {
-  readonly port: number;
-  /** Undefined is every interface. */
-  readonly host: string | undefined;
-  /** Names of the variables that set the port and the host. */
-  readonly variables: { readonly port: string; readonly host: string };
-}
 
 /** Another process has the port, or this user may not open it. */
 export class PortRefused extends OperatorError {}
 
 /**
+ * @param host undefined: every interface.
+ * @param ofPort name of the variable that sets the port.
+ * @param ofHost of the one that sets the host.
  * @returns `http://host:port` as a client on this machine would write it.
  * @throws OperatorError if listening fails; PortRefused if the port is the reason.
  */
-export async function listen(server: Server, place: ListenAddress): Promise<string> {
-  const { port, host } = place;
-  await new Promise<void>((resolve, reject) => {
-    const refuse = (error: NodeJS.ErrnoException) => reject(refusal(error, place));
-    server.once('error', refuse);
-    server.listen(port, host, () => {
-      server.off('error', refuse);
-      resolve();
-    });
-  });
-  return urlOf(server.address() as AddressInfo);
+export async function listen(
+  server: Server,
+  port: number,
+  host: string | undefined,
+  ofPort: string,
+  ofHost = 'HOST',
+): Promise<string> {
+  try {
+    server.listen(port, host);
+    await once(server, 'listening');
+    return urlOf(server.address() as AddressInfo);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    const reason = {
+      EADDRINUSE: 'is in use by another process: stop that process or choose another port',
+      EACCES: 'cannot be opened by this user: choose a port above 1023',
+    }[`${code}`];
+    if (reason !== undefined) throw new PortRefused(`${ofPort} ${port} ${reason}.`);
+    throw new OperatorError(`${ofHost} ${host} cannot be listened on: ${message}.`);
+  }
 }
 
-function refusal(error: NodeJS.ErrnoException, place: ListenAddress): OperatorError {
-  const { port, host, variables } = place;
-  switch (error.code) {
-    case 'EADDRINUSE':
-      return new PortRefused(
-        `${variables.port} ${port} is in use by another process: stop that process or choose another port.`,
-      );
-    case 'EACCES':
-      return new PortRefused(
-        `${variables.port} ${port} cannot be opened by this user: choose a port above 1023.`,
-      );
-    default:
-      return new OperatorError(`${variables.host} ${host} cannot be listened on: ${error.message}.`);
-  }
+/** @returns why not, if the operator has not set the port. */
+export async function listenIfFree(
+  isSet: boolean,
+  ...place: Parameters<typeof listen>
+): Promise<string | PortRefused> {
+  return listen(...place).catch((error) => {
+    if (isSet || !(error instanceof PortRefused)) throw error;
+    return error;
+  });
 }
 
 function urlOf({ address, family, port }: AddressInfo): string {

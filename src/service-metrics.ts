@@ -4,26 +4,17 @@
 import type { RequestCounts } from './api/request-counts.ts';
 import type { LoginOutcomes } from './auth/login-guard.ts';
 import type { BatchFigures } from './books/batches.ts';
+import type { Catalogue } from './books/catalogue.ts';
 import { type MetricName, metric } from './metrics/descriptions.ts';
 import type { Counts, Metric } from './metrics/prometheus.ts';
 
-export interface ServiceFigures {
-  readonly requests: RequestCounts;
-  /** Open connections of clients. */
-  readonly connections: number;
-  readonly batches: Readonly<Record<string, BatchFigures>>;
-  /** Requests that wait for a change. */
-  readonly followers: number;
-  readonly logins: LoginOutcomes;
-}
-
-export function serviceMetrics({
-  requests,
-  connections,
-  batches,
-  followers,
-  logins,
-}: ServiceFigures): Metric[] {
+/** @param connections open connections of clients. */
+export function serviceMetrics(
+  requests: RequestCounts,
+  connections: number,
+  { batches, followers }: Pick<Catalogue, 'batches' | 'followers'>,
+  logins: LoginOutcomes,
+): Metric[] {
   const ofBatches = (name: MetricName, read: (figures: BatchFigures) => Counts) => {
     const counts = Object.entries(batches).map(([operation, figures]) => [operation, read(figures)]);
     return metric(name, Object.fromEntries(counts));

@@ -1,15 +1,15 @@
 // Owns: the order of opening (store, then the ports) and of closing (ports, requests, store).
 
-import { BlockList, isIPv6, type Server } from 'node:net';
+import { BlockList, isIPv6 } from 'node:net';
 import { promisify } from 'node:util';
 import { buildApp } from './api/app.ts';
 import { RequestCounts } from './api/request-counts.ts';
-import { credentialCheck, knownLogin } from './auth/credentials.ts';
+import { credentialCheck } from './auth/credentials.ts';
 import { LoginGuard } from './auth/login-guard.ts';
 import { Tokens } from './auth/tokens.ts';
 import { Catalogue } from './books/catalogue.ts';
 import type { Config } from './config.ts';
-import { listen, PortRefused } from './listen.ts';
+import { listen, listenIfFree, PortRefused } from './listen.ts';
 import type { Log } from './log/log.ts';
 import { measureProcess } from './metrics/process.ts';
 import type { Metric } from './metrics/prometheus.ts';
@@ -75,7 +75,9 @@ export async function startService(
     trustedProxies: blockList(config.trustedProxies),
     config,
     docsPort,
-    knownLogin: knownLogin(config),
+    knownLogin: config.builtInCredentials
+      ? { username: config.username, password: config.password }
+      : undefined,
     onlyThisMachine: config.builtInCredentials,
     log,
     requests,
@@ -89,9 +91,9 @@ export async function startService(
   let url: string;
   let page: string | PortRefused | undefined;
   try {
-    page = await openPage(app.page.server, config);
-    const variables = { port: 'PORT', host: 'HOST' };
-    url = await listen(app.service.server, { port: config.port, host: config.host, variables });
+    const { page: wanted, port, host } = config;
+    page = wanted && (await listenIfFree(wanted.required, app.page.server, wanted.port, host, 'PAGE_PORT'));
+    url = await listen(app.service.server, port, host, 'PORT');
   } catch (error) {
     app.page.server.close();
     await store.close();
@@ -110,13 +112,7 @@ export async function startService(
       const counts = served.map(({ server }) => promisify(server.getConnections.bind(server))());
       const connections = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
       return [
-        ...serviceMetrics({
-          requests,
-          connections,
-          batches: catalogue.batches,
-          followers: catalogue.followers,
-          logins: guard.outcomes,
-        }),
+        ...serviceMetrics(requests, connections, catalogue, guard.outcomes),
         ...store.metrics(),
         ...(await measurement.metrics()),
       ];
@@ -147,17 +143,6 @@ function endAfterFailedSync(reason: string): never {
     `A disk did not write the store (${reason}): the process ends, since no later write would be safe. Check the disk, then start again.\n`,
   );
   process.exit(DISK_FAILED);
-}
-
-/** @returns undefined if there is no page; the reason if its default port cannot be opened. */
-async function openPage(server: Server, { page, host }: Config): Promise<string | PortRefused | undefined> {
-  if (page === undefined) return undefined;
-  try {
-    return await listen(server, { port: page.port, host, variables: { port: 'PAGE_PORT', host: 'HOST' } });
-  } catch (error) {
-    if (page.required || !(error instanceof PortRefused)) throw error;
-    return error;
-  }
 }
 
 /** @param networks addresses, or networks such as 10.0.0.0/8. */

@@ -2,47 +2,7 @@
 
 import { MOST_BOOKS } from '../../src/api/book-array.ts';
 import { entityTag } from '../../src/api/conditions.ts';
-import {
-  BAD_REQUEST,
-  BOOK_DELETED,
-  BOOK_NOT_FOUND,
-  bookCreated,
-  bookRetrieved,
-  booksCreated,
-  booksRetrieved,
-  bookUpdated,
-  CURSOR_GONE,
-  changesRetrieved,
-  changesUndone,
-  type Envelope,
-  type EnvelopeAnswer,
-  HEADERS_TOO_LARGE,
-  historyRetrieved,
-  INTERNAL_ERROR,
-  INVALID_BOOK,
-  INVALID_CREDENTIALS,
-  INVALID_KEY,
-  INVALID_LOGIN,
-  INVALID_TOKEN,
-  invalidBook,
-  invalidParameter,
-  KEY_USED,
-  MISDIRECTED_REQUEST,
-  methodNotAllowed,
-  NOT_FOUND,
-  NOT_UNDONE,
-  ORIGIN_NOT_ALLOWED,
-  PAYLOAD_TOO_LARGE,
-  PRECONDITION_FAILED,
-  PRECONDITION_REQUIRED,
-  REQUEST_ID,
-  REQUEST_TIMEOUT,
-  SERVICE_UNAVAILABLE,
-  TOKEN_NOT_GENERATED,
-  TOKEN_REQUIRED,
-  tokenGenerated,
-  tooManyAttempts,
-} from '../../src/api/envelope.ts';
+import * as answers from '../../src/api/envelope.ts';
 import { SHOWN_NAME } from '../../src/api/query.ts';
 import { BOOK_FIELDS, BOOK_ID, type Book, FIELD_NAMES } from '../../src/books/book.ts';
 import { tagOf } from '../../src/books/condition.ts';
@@ -57,7 +17,7 @@ export type Schema = Readonly<Record<string, unknown>>;
 /** One answer that an operation may give. */
 interface Response {
   /** As the routes send it; if it has data, those are an example, and so is a message that has a pattern. */
-  readonly envelope: Envelope;
+  readonly envelope: answers.Envelope;
   /** The message, with a name in angle brackets for a part of it that differs. */
   readonly message: string;
   /** Regular expression of the message; absent if it is always the same. */
@@ -87,12 +47,12 @@ export function schemaRef(name: string): Schema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-function success({ body }: EnvelopeAnswer, data: Schema, rules: string, when: string): Response {
-  const envelope: Envelope = JSON.parse(body);
+function success({ body }: answers.EnvelopeAnswer, data: Schema, rules: string, when: string): Response {
+  const envelope: answers.Envelope = JSON.parse(body);
   return { envelope, message: envelope.message, when, rules, data };
 }
 
-function failure(answer: EnvelopeAnswer, rules: string, when: string): Response {
+function failure(answer: answers.EnvelopeAnswer, rules: string, when: string): Response {
   return success(answer, { type: 'null' }, rules, when);
 }
 
@@ -101,7 +61,7 @@ function failure(answer: EnvelopeAnswer, rules: string, when: string): Response 
  * @param part its name, its regular expression, and an example.
  */
 function failureWith(
-  answer: (part: string) => EnvelopeAnswer,
+  answer: (part: string) => answers.EnvelopeAnswer,
   part: { readonly name: string; readonly pattern: string; readonly example: string },
   rules: string,
   when: string,
@@ -112,46 +72,46 @@ function failureWith(
 }
 
 const NOT_HTTP = failure(
-  BAD_REQUEST,
+  answers.BAD_REQUEST,
   'rule 20',
   'The request is malformed, has an invalid percent-escape in its path, or has no `Host` or two.',
 );
 
 const NOT_A_BOOK = failure(
-  INVALID_BOOK,
+  answers.INVALID_BOOK,
   'C1, U2, B2, H5',
   'The body is not a JSON object (`POST /books`: not an array), or a title or author is not a text, or a year is not a ' +
     'whole number without quotes (`POST /undo`: not one number or time). Nothing was changed.',
 );
 
 const NO_PARAMETER = failureWith(
-  invalidParameter,
+  answers.invalidParameter,
   { name: 'name', pattern: `.{0,${SHOWN_NAME}}`, example: 'yaer' },
   'F3, H1, H4',
   'This parameter does not exist, is there twice, has an invalid value, or cannot be used with the others.',
 );
 
 const NO_BOOK = failure(
-  BOOK_NOT_FOUND,
+  answers.BOOK_NOT_FOUND,
   'G2, U1, D2, H4, rule 10',
   'No book has this id. An id is a positive whole number without leading zeros.',
 );
 
 const NO_PATH = failure(
-  NOT_FOUND,
+  answers.NOT_FOUND,
   'rule 20, H6',
   'There is no such path. Case and slashes count: one book is `/book/1`, all are `/books`. With `HISTORY=off`, those of ' +
     'the log do not exist.',
 );
 
 const NO_KEY = failure(
-  INVALID_KEY,
+  answers.INVALID_KEY,
   'I1',
   'The `Idempotency-Key` is empty, has more than 255 characters, or others than visible ASCII.',
 );
 
 const OTHER_KEY = failure(
-  KEY_USED,
+  answers.KEY_USED,
   'I2',
   'The `Idempotency-Key` was used for another request. Nothing was changed. Use a new key for each new request.',
 );
@@ -161,14 +121,14 @@ const books = MOST_BOOKS.toLocaleString('en-US');
 const login = constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT');
 
 const TOO_LARGE = failure(
-  PAYLOAD_TOO_LARGE,
+  answers.PAYLOAD_TOO_LARGE,
   'rule 22, B2',
   `The body is too long. It may have ${size(bodyLimit)} (\`POST /books\`: ${size(bulkLimit)}, ${books} books and ` +
     `${size(bodyLimit)} for the texts of one; \`POST /token\`: ${size(login)}), unless the operator has set other limits.`,
 );
 
 const INTERNAL = failure(
-  INTERNAL_ERROR,
+  answers.INTERNAL_ERROR,
   'rule 20',
   'An error in the service. A change may or may not have been made. The log has the cause under the `x-request-id`.',
 );
@@ -176,25 +136,35 @@ const INTERNAL = failure(
 /** Every response by name, with all answers that it may be; these have the same status. */
 export const RESPONSES = {
   TokenGenerated: [
-    success(tokenGenerated(TOKEN), schemaRef('Token'), 'T3', 'The username and password are correct.'),
+    success(
+      answers.tokenGenerated(TOKEN),
+      schemaRef('Token'),
+      'T3',
+      'The username and password are correct.',
+    ),
   ],
   BooksRetrieved: [
     success(
-      booksRetrieved([BOOK]),
+      answers.booksRetrieved([BOOK]),
       { type: 'array', items: schemaRef('Book') },
       'L1, F1',
       'All books; with parameters, a page of those that are found.',
     ),
   ],
-  BookRetrieved: [success(bookRetrieved(BOOK), schemaRef('Book'), 'G1', 'The book.')],
-  BookUpdated: [success(bookUpdated(BOOK), schemaRef('Book'), 'U3', 'The book after the change.')],
-  BookDeleted: [success(BOOK_DELETED, { type: 'null' }, 'D1', 'The book has been removed.')],
+  BookRetrieved: [success(answers.bookRetrieved(BOOK), schemaRef('Book'), 'G1', 'The book.')],
+  BookUpdated: [success(answers.bookUpdated(BOOK), schemaRef('Book'), 'U3', 'The book after the change.')],
+  BookDeleted: [success(answers.BOOK_DELETED, { type: 'null' }, 'D1', 'The book has been removed.')],
   BookCreated: [
-    success(bookCreated(BOOK), schemaRef('Book'), 'C2', 'The book with its new id. It is stored durably.'),
+    success(
+      answers.bookCreated(BOOK),
+      schemaRef('Book'),
+      'C2',
+      'The book with its new id. It is stored durably.',
+    ),
   ],
   BooksCreated: [
     success(
-      booksCreated([BOOK.id, BOOK.id + 1]),
+      answers.booksCreated([BOOK.id, BOOK.id + 1]),
       { type: 'array', maxItems: MOST_BOOKS, items: BOOK_ID },
       'B1',
       'The ids of the new books, in the order of the array. All of them are stored durably.',
@@ -202,7 +172,7 @@ export const RESPONSES = {
   ],
   ChangesRetrieved: [
     success(
-      changesRetrieved([{ id: BOOK.id, at: AT, book: BOOK }]),
+      answers.changesRetrieved([{ id: BOOK.id, at: AT, book: BOOK }]),
       { type: 'array', items: schemaRef('Change') },
       'H1',
       'Books that have changed; none if nothing has changed since the page before.',
@@ -210,7 +180,7 @@ export const RESPONSES = {
   ],
   HistoryRetrieved: [
     success(
-      historyRetrieved([{ change: 12, at: AT, book: BOOK }], []),
+      answers.historyRetrieved([{ change: 12, at: AT, book: BOOK }], []),
       { type: 'array', items: schemaRef('State') },
       'H4',
       'The states of the book, the newest first.',
@@ -218,7 +188,7 @@ export const RESPONSES = {
   ],
   ChangesUndone: [
     success(
-      changesUndone({ change: 31, undone: 2, left: [BOOK.id] }),
+      answers.changesUndone({ change: 31, undone: 2, left: [BOOK.id] }),
       schemaRef('Undone'),
       'H5',
       'The number of the undo, how many books are as they were, and those that were left.',
@@ -227,7 +197,7 @@ export const RESPONSES = {
   BadRequest: [NOT_HTTP],
   InvalidQuery: [NO_PARAMETER, NOT_HTTP],
   InvalidLogin: [
-    failure(INVALID_LOGIN, 'T1', 'The body is not a JSON object, or a field in it is not text.'),
+    failure(answers.INVALID_LOGIN, 'T1', 'The body is not a JSON object, or a field in it is not text.'),
     NOT_HTTP,
   ],
   InvalidBook: [NOT_A_BOOK, NOT_HTTP],
@@ -236,7 +206,7 @@ export const RESPONSES = {
   InvalidBooks: [
     NOT_A_BOOK,
     failureWith(
-      invalidBook,
+      answers.invalidBook,
       { name: 'position', pattern: '[1-9][0-9]{0,4}', example: '3' },
       'B2',
       'The element at this position, from 1, is not a book. Nothing was stored.',
@@ -245,11 +215,11 @@ export const RESPONSES = {
     NOT_HTTP,
   ],
   KeyUsed: [OTHER_KEY],
-  InvalidCredentials: [failure(INVALID_CREDENTIALS, 'T2', 'The username or the password is wrong.')],
+  InvalidCredentials: [failure(answers.INVALID_CREDENTIALS, 'T2', 'The username or the password is wrong.')],
   Unauthorized: [
-    failure(TOKEN_REQUIRED, 'A3', 'There is no `Authorization` header, or it is empty.'),
+    failure(answers.TOKEN_REQUIRED, 'A3', 'There is no `Authorization` header, or it is empty.'),
     failure(
-      INVALID_TOKEN,
+      answers.INVALID_TOKEN,
       'A4, rule 18',
       'The token has expired, was signed with another secret, or follows `Bearer`. Log in again, and send the token alone.',
     ),
@@ -257,29 +227,29 @@ export const RESPONSES = {
   BookNotFound: [NO_BOOK],
   HistoryNotFound: [NO_BOOK, NO_PATH],
   ChangeNotFound: [
-    failure(NOT_UNDONE.unknown, 'H5', 'The log has no such change or import, or no longer.'),
+    failure(answers.NOT_UNDONE.unknown, 'H5', 'The log has no such change or import, or no longer.'),
     NO_PATH,
   ],
   NotUndone: [
     OTHER_KEY,
-    failure(NOT_UNDONE.beyond, 'H5', 'The log lacks changes since this time. Name a later one.'),
+    failure(answers.NOT_UNDONE.beyond, 'H5', 'The log lacks changes since this time. Name a later one.'),
     failure(
-      NOT_UNDONE.many,
+      answers.NOT_UNDONE.many,
       'H5',
       'There are more than one request takes back. The command `undo` has no limit.',
     ),
-    failure(NOT_UNDONE.distributed, 'H5', 'Citus distributes the books.'),
+    failure(answers.NOT_UNDONE.distributed, 'H5', 'Citus distributes the books.'),
   ],
   CursorGone: [
     failure(
-      CURSOR_GONE,
+      answers.CURSOR_GONE,
       'H2',
       'The changes after this page are not known. Begin again without `cursor`, and remove the books that do not come.',
     ),
   ],
   PreconditionFailed: [
     failure(
-      PRECONDITION_FAILED,
+      answers.PRECONDITION_FAILED,
       'E3',
       'The book does not meet `If-Match` or `If-None-Match`. This request changed nothing; an earlier attempt may have. Read ' +
         'the book again.',
@@ -287,25 +257,29 @@ export const RESPONSES = {
   ],
   PreconditionRequired: [
     failure(
-      PRECONDITION_REQUIRED,
+      answers.PRECONDITION_REQUIRED,
       'E4',
       'The operator demands `If-Match` with every change and removal. Nothing was changed. Send the `etag` of the book.',
     ),
   ],
   OriginNotAllowed: [
-    failure(ORIGIN_NOT_ALLOWED, 'rule 32', 'A browser sends this login for a page of another origin.'),
+    failure(
+      answers.ORIGIN_NOT_ALLOWED,
+      'rule 32',
+      'A browser sends this login for a page of another origin.',
+    ),
   ],
   NotFound: [NO_PATH],
   MethodNotAllowed: [
     failure(
-      methodNotAllowed(['GET']),
+      answers.methodNotAllowed(['GET']),
       'rule 20',
       'The path does not have this method. `Allow` lists the methods that it has.',
     ),
   ],
   RequestTimeout: [
     failure(
-      REQUEST_TIMEOUT,
+      answers.REQUEST_TIMEOUT,
       'rule 22',
       `The request did not arrive in time. Its headers may take ${seconds(TIMES.http.headers)}, all of it ${seconds(TIMES.http.wholeRequest)}.`,
     ),
@@ -313,28 +287,28 @@ export const RESPONSES = {
   PayloadTooLarge: [TOO_LARGE],
   MisdirectedRequest: [
     failure(
-      MISDIRECTED_REQUEST,
+      answers.MISDIRECTED_REQUEST,
       'rule 33',
       'Until the operator sets account and secret, `Host` must name the machine of the service.',
     ),
   ],
   TooManyAttempts: [
     failure(
-      tooManyAttempts(1),
+      answers.tooManyAttempts(1),
       'rule 29',
       'Too many logins from there have failed. For now, all from this address, its network or all new addresses are refused.',
     ),
   ],
   HeadersTooLarge: [
     failure(
-      HEADERS_TOO_LARGE,
+      answers.HEADERS_TOO_LARGE,
       'rule 22',
       `The request line and headers are longer than ${size(headerLimit)}. The operator may have set another limit.`,
     ),
   ],
   TokenNotGenerated: [
     failure(
-      TOKEN_NOT_GENERATED,
+      answers.TOKEN_NOT_GENERATED,
       'T5',
       'The username and password are correct, but the token could not be signed.',
     ),
@@ -343,7 +317,7 @@ export const RESPONSES = {
   InternalError: [INTERNAL],
   ServiceUnavailable: [
     failure(
-      SERVICE_UNAVAILABLE,
+      answers.SERVICE_UNAVAILABLE,
       'rules 22, 23',
       'The store is unavailable or overloaded, a search takes too long, or there is no memory for the body. A change may ' +
         'or may not have been made. Retry after `retry-after` seconds, a creation with an `Idempotency-Key`.',
@@ -397,18 +371,18 @@ const LINK = '</books\\?[^<>"]*>; rel="(next|first|prev)"';
 
 export const REQUEST_ID_TEXT: Schema = {
   type: 'string',
-  pattern: REQUEST_ID.source,
+  pattern: answers.REQUEST_ID.source,
   examples: ['mine:42'],
 };
 
 export const HEADERS: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>> = {
-  'Content-Type': constant('Always JSON in UTF-8.', INVALID_TOKEN.headers, 'content-type'),
+  'Content-Type': constant('Always JSON in UTF-8.', answers.INVALID_TOKEN.headers, 'content-type'),
   'X-Content-Type-Options': constant(
     'Browsers must not guess another type.',
-    INVALID_TOKEN.headers,
+    answers.INVALID_TOKEN.headers,
     'x-content-type-options',
   ),
-  'Cache-Control': constant('Answers must not be stored.', INVALID_TOKEN.headers, 'cache-control'),
+  'Cache-Control': constant('Answers must not be stored.', answers.INVALID_TOKEN.headers, 'cache-control'),
   'X-Request-Id': {
     description:
       "Identifies the request in the service's log. It is the client's own id, if the client sent one.",
@@ -426,7 +400,7 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
   },
   'WWW-Authenticate': constant(
     'Asks for a token, in the form that HTTP demands. Send the token without a scheme before it.',
-    INVALID_TOKEN.headers,
+    answers.INVALID_TOKEN.headers,
     'www-authenticate',
   ),
   'Retry-After': {

@@ -4,15 +4,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { MISDIRECTED_REQUEST } from '../api/envelope.ts';
-import { describeApi } from '../api/openapi.ts';
 import { type Config, isLoopback } from '../config.ts';
 import { type Answer, type HeaderList, send, sendLast } from '../http/answer.ts';
 import { namesThisMachine } from '../http/host.ts';
 import { pathOf } from '../http/path.ts';
 import { HttpServer, type UnreadableStatus } from '../http/server.ts';
-import { listen, PortRefused } from '../listen.ts';
+import { listenIfFree, PortRefused } from '../listen.ts';
 import type { Log } from '../log/log.ts';
 import { PROMETHEUS_TEXT, prometheusText } from '../metrics/prometheus.ts';
+import { readProjectFile } from '../project.ts';
 import type { Service } from '../service.ts';
 import type { Times } from '../times.ts';
 import { within } from '../within.ts';
@@ -74,7 +74,9 @@ export async function openOperations(
       },
       '/openapi.json': async ({ headers }) => {
         const serverUrl = `http://${hostname(headers.host)}:${servicePort()}`;
-        return { status: 200, headers: JSON_HEADERS, body: await describeApi(serverUrl) };
+        const document = JSON.parse(String(await readProjectFile('docs/openapi/openapi.json')));
+        document.servers[0].url = serverUrl;
+        return { status: 200, headers: JSON_HEADERS, body: JSON.stringify(document) };
       },
       ...manual,
       ...docsRoutes(servicePort, pagePort, '/manual/' in manual ? 'manual/' : undefined),
@@ -87,14 +89,8 @@ export async function openOperations(
   );
   http.server.maxConnections = MAX_CONNECTIONS;
 
-  const variables = { port: 'ADMIN_PORT', host: 'ADMIN_HOST' };
-  let url: string;
-  try {
-    url = await listen(http.server, { port: admin.port, host, variables });
-  } catch (error) {
-    if (admin.required || !(error instanceof PortRefused)) throw error;
-    return error;
-  }
+  const url = await listenIfFree(admin.required, http.server, admin.port, host, 'ADMIN_PORT', 'ADMIN_HOST');
+  if (url instanceof PortRefused) return url;
 
   return {
     url,

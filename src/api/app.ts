@@ -12,20 +12,9 @@ import { HttpServer, type UnreadableStatus } from '../http/server.ts';
 import { isForPage, PageFiles } from '../page/files.ts';
 import { createBook, createBooks, listBooks, readBook, removeBook, updateBook } from './books.ts';
 import { allowOrigins, isOfOtherOrigin, isPreflight, permission } from './cors.ts';
-import {
-  BAD_REQUEST,
-  HEADERS_TOO_LARGE,
-  INVALID_TOKEN,
-  MISDIRECTED_REQUEST,
-  methodNotAllowed,
-  NOT_FOUND,
-  ORIGIN_NOT_ALLOWED,
-  REQUEST_ID,
-  REQUEST_TIMEOUT,
-  TOKEN_REQUIRED,
-} from './envelope.ts';
+import * as answers from './envelope.ts';
 import type { AppParts, Exchange, Handler } from './exchange.ts';
-import { Faults } from './faults.ts';
+import { faultAnswers } from './faults.ts';
 import { readChanges, readHistory, undoChanges } from './history.ts';
 import { logIn } from './login.ts';
 
@@ -60,7 +49,11 @@ const SECOND_SEGMENT = /^(\/[^/]+\/)[^/]+/;
 /** All methods that some path has. */
 const ALL_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
-const UNREADABLE = { 400: BAD_REQUEST, 408: REQUEST_TIMEOUT, 431: HEADERS_TOO_LARGE } as const;
+const UNREADABLE = {
+  400: answers.BAD_REQUEST,
+  408: answers.REQUEST_TIMEOUT,
+  431: answers.HEADERS_TOO_LARGE,
+} as const;
 
 /** The servers of one application; the caller makes them listen. */
 export interface App {
@@ -72,7 +65,7 @@ export interface App {
 export function buildApp(parts: AppParts): App {
   const { log, requests, times } = parts;
   const newRequestId = requestIds();
-  const faults = new Faults(log, requests, times.api);
+  const faults = faultAnswers(log, requests, times.api);
   const allowOrigin = allowOrigins(parts.config.corsOrigins, parts.docsPort);
   const routes = parts.config.history !== undefined ? [...ROUTES, ...HISTORY_ROUTES] : ROUTES;
   const byPath: ReadonlyMap<string, Route> = new Map(routes.map((route) => [route.path, route]));
@@ -98,7 +91,7 @@ export function buildApp(parts: AppParts): App {
     const began = performance.now();
     const { method = '', url = '', headers } = request;
     const sentId = headers['x-request-id'];
-    const id = typeof sentId === 'string' && REQUEST_ID.test(sentId) ? sentId : newRequestId();
+    const id = typeof sentId === 'string' && answers.REQUEST_ID.test(sentId) ? sentId : newRequestId();
     const isMisdirected = parts.onlyThisMachine && !namesThisMachine(headers.host);
     const cors = isMisdirected ? undefined : allowOrigin(headers);
     const path = pathOf(url);
@@ -107,10 +100,10 @@ export function buildApp(parts: AppParts): App {
       path && (byPath.get(path.decoded.replace(SECOND_SEGMENT, '$1:id')) ?? byPath.get(path.decoded));
     let answer: Answer;
     try {
-      if (path === undefined) answer = BAD_REQUEST;
-      else if (isMisdirected) answer = MISDIRECTED_REQUEST;
+      if (path === undefined) answer = answers.BAD_REQUEST;
+      else if (isMisdirected) answer = answers.MISDIRECTED_REQUEST;
       else if (files !== undefined)
-        answer = (await files.answer(path.decoded, headers, path.query)) ?? NOT_FOUND;
+        answer = (await files.answer(path.decoded, headers, path.query)) ?? answers.NOT_FOUND;
       else answer = await answerTo(route, { request, id, path }, cors);
       // Bodies without a length are shared by all their answers, or produced while they are read.
       if (!http.takeRoom(response, answer)) answer = faults.answerWithoutRoom(id);
@@ -136,19 +129,19 @@ export function buildApp(parts: AppParts): App {
     const { request } = exchange;
     if (cors !== undefined && isPreflight(request))
       return permission(route === undefined ? ALL_METHODS : methodsOf(route));
-    if (route === undefined) return NOT_FOUND;
+    if (route === undefined) return answers.NOT_FOUND;
     const handler = route.handlers[request.method as string];
-    if (handler === undefined) return methodNotAllowed(methodsOf(route));
+    if (handler === undefined) return answers.methodNotAllowed(methodsOf(route));
     // A login counts for the address of the browser, also one that another page makes it send (rule 32).
     if (route.needsToken) return refuseToken(request) ?? handler(exchange, parts);
     const isAllowed = cors !== undefined || !isOfOtherOrigin(request.headers);
-    return isAllowed ? handler(exchange, parts) : ORIGIN_NOT_ALLOWED;
+    return isAllowed ? handler(exchange, parts) : answers.ORIGIN_NOT_ALLOWED;
   }
 
   function refuseToken(request: IncomingMessage): Answer | undefined {
     const token = request.headers.authorization;
-    if (!token) return TOKEN_REQUIRED;
-    return parts.tokens.isValid(token) ? undefined : INVALID_TOKEN;
+    if (!token) return answers.TOKEN_REQUIRED;
+    return parts.tokens.isValid(token) ? undefined : answers.INVALID_TOKEN;
   }
 
   function refuse(status: UnreadableStatus, connection: Writable): void {

@@ -8,25 +8,7 @@ import { BodyRoom, parseBody, readBody, skipBody } from '../http/body.ts';
 import { asJsonObject } from '../json/parse.ts';
 import { readBookArray } from './book-array.ts';
 import { conditionOf, INVALID, idempotencyKeyOf } from './conditions.ts';
-import {
-  BOOK_DELETED,
-  BOOK_NOT_FOUND,
-  bookCreated,
-  bookRetrieved,
-  booksCreated,
-  bookUpdated,
-  INVALID_BOOK,
-  INVALID_KEY,
-  invalidBook,
-  invalidParameter,
-  KEY_USED,
-  listRetrieved,
-  notModified,
-  PRECONDITION_FAILED,
-  PRECONDITION_REQUIRED,
-  pageRetrieved,
-  replayOf,
-} from './envelope.ts';
+import * as answers from './envelope.ts';
 import type { AppParts, Exchange } from './exchange.ts';
 import { pageHeaders, readQuery } from './query.ts';
 
@@ -35,29 +17,29 @@ const ARRAY_ROOM = 4;
 
 export async function createBook(exchange: Exchange, { catalogue, config }: AppParts): Promise<Answer> {
   const key = idempotencyKeyOf(exchange);
-  if (key === INVALID) return INVALID_KEY;
+  if (key === INVALID) return answers.INVALID_KEY;
   const changes = await readChanges(exchange, config.bodyLimit);
-  if (changes === undefined) return INVALID_BOOK;
-  if (key === undefined) return bookCreated(await catalogue.create(changes));
+  if (changes === undefined) return answers.INVALID_BOOK;
+  if (key === undefined) return answers.bookCreated(await catalogue.create(changes));
   const outcome = await catalogue.createOnce(changes, key);
-  if (outcome === 'conflict') return KEY_USED;
-  const answer = bookCreated(outcome.book);
-  return outcome.isReplay ? replayOf(answer) : answer;
+  if (outcome === 'conflict') return answers.KEY_USED;
+  const answer = answers.bookCreated(outcome.book);
+  return outcome.isReplay ? answers.replayOf(answer) : answer;
 }
 
 export async function createBooks(exchange: Exchange, parts: AppParts): Promise<Answer> {
   const { catalogue, config } = parts;
   const key = idempotencyKeyOf(exchange);
-  if (key === INVALID) return INVALID_KEY;
+  if (key === INVALID) return answers.INVALID_KEY;
   using room = new BodyRoom(ARRAY_ROOM);
   const body = await readBody(exchange.request, config.bulkLimit, room);
   room.take(body.length);
   const books = readBookArray(body, config.bodyLimit);
-  if (typeof books === 'number') return books === 0 ? INVALID_BOOK : invalidBook(books);
+  if (typeof books === 'number') return books === 0 ? answers.INVALID_BOOK : answers.invalidBook(books);
   const outcome = await catalogue.createAll(books, key);
-  if (outcome === 'conflict') return KEY_USED;
-  const answer = booksCreated(outcome.ids);
-  return outcome.isReplay ? replayOf(answer) : answer;
+  if (outcome === 'conflict') return answers.KEY_USED;
+  const answer = answers.booksCreated(outcome.ids);
+  return outcome.isReplay ? answers.replayOf(answer) : answer;
 }
 
 export async function listBooks(exchange: Exchange, parts: AppParts): Promise<Answer> {
@@ -65,60 +47,61 @@ export async function listBooks(exchange: Exchange, parts: AppParts): Promise<An
   if (exchange.path.query !== '') return findBooks(exchange, parts);
   if (exchange.request.method === 'HEAD') {
     await catalogue.find(1); // whether or not the book exists, the store answers
-    return listRetrieved();
+    return answers.listRetrieved();
   }
-  return listRetrieved(await catalogue.list());
+  return answers.listRetrieved(await catalogue.list());
 }
 
 async function findBooks({ request, path }: Exchange, { catalogue, config }: AppParts): Promise<Answer> {
   const query = readQuery(path.query, config.find, request.headers.prefer);
-  if ('invalid' in query) return invalidParameter(query.invalid);
+  if ('invalid' in query) return answers.invalidParameter(query.invalid);
   const page = await catalogue.search(query.search);
-  return pageRetrieved(page.books, pageHeaders(query, page));
+  return answers.pageRetrieved(page.books, pageHeaders(query, page));
 }
 
 export async function readBook(exchange: Exchange, { catalogue }: AppParts): Promise<Answer> {
   const id = idOf(exchange);
   const book = id && (await catalogue.find(id));
-  if (!book) return BOOK_NOT_FOUND;
+  if (!book) return answers.BOOK_NOT_FOUND;
   const condition = conditionOf(exchange.request.headers);
-  if (condition === undefined || meets(book, condition)) return bookRetrieved(book);
-  return meets(book, { match: condition.match }) ? notModified(book) : PRECONDITION_FAILED;
+  if (condition === undefined || meets(book, condition)) return answers.bookRetrieved(book);
+  return meets(book, { match: condition.match }) ? answers.notModified(book) : answers.PRECONDITION_FAILED;
 }
 
 export async function updateBook(exchange: Exchange, parts: AppParts): Promise<Answer> {
   const { catalogue, config } = parts;
   const id = idOf(exchange);
-  if (id === undefined) return BOOK_NOT_FOUND;
+  if (id === undefined) return answers.BOOK_NOT_FOUND;
   let changes: BookChanges | undefined;
   try {
     changes = await readChanges(exchange, config.bodyLimit);
   } catch (error) {
     if (await catalogue.find(id)) throw error;
-    return BOOK_NOT_FOUND;
+    return answers.BOOK_NOT_FOUND;
   }
-  if (changes === undefined) return (await catalogue.find(id)) ? INVALID_BOOK : BOOK_NOT_FOUND;
+  if (changes === undefined)
+    return (await catalogue.find(id)) ? answers.INVALID_BOOK : answers.BOOK_NOT_FOUND;
   const condition = conditionOf(exchange.request.headers);
   if (config.requireIfMatch && condition?.match === undefined) return requireCondition(id, parts);
-  const book = await (condition ? catalogue.updateIf(id, changes, condition) : catalogue.update(id, changes));
-  if (book === undefined) return BOOK_NOT_FOUND;
-  return book === 'unmet' ? PRECONDITION_FAILED : bookUpdated(book);
+  const book = await catalogue.update(id, changes, condition);
+  if (book === undefined) return answers.BOOK_NOT_FOUND;
+  return book === 'unmet' ? answers.PRECONDITION_FAILED : answers.bookUpdated(book);
 }
 
 export async function removeBook(exchange: Exchange, parts: AppParts): Promise<Answer> {
   const { catalogue, config } = parts;
   const id = idOf(exchange);
-  if (id === undefined) return BOOK_NOT_FOUND;
+  if (id === undefined) return answers.BOOK_NOT_FOUND;
   const condition = conditionOf(exchange.request.headers);
   if (config.requireIfMatch && condition?.match === undefined) return requireCondition(id, parts);
   await skipBody(exchange.request);
-  const removed = await (condition ? catalogue.removeIf(id, condition) : catalogue.remove(id));
-  if (!removed) return BOOK_NOT_FOUND;
-  return removed === 'unmet' ? PRECONDITION_FAILED : BOOK_DELETED;
+  const removed = await catalogue.remove(id, condition);
+  if (!removed) return answers.BOOK_NOT_FOUND;
+  return removed === 'unmet' ? answers.PRECONDITION_FAILED : answers.BOOK_DELETED;
 }
 
 async function requireCondition(id: number, { catalogue }: AppParts): Promise<Answer> {
-  return (await catalogue.find(id)) ? PRECONDITION_REQUIRED : BOOK_NOT_FOUND;
+  return (await catalogue.find(id)) ? answers.PRECONDITION_REQUIRED : answers.BOOK_NOT_FOUND;
 }
 
 /** The id as the path was sent: percent-encoded digits are not canonical decimal (rule 10). */

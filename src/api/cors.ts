@@ -28,14 +28,8 @@ export function allowOrigins(origins: readonly string[], docsPort: number | unde
     docsPort !== undefined && origin === originAt(host.replace(/:\d*$/, ''), docsPort);
   return ({ origin, host }) => {
     if (origin === undefined || !(named.has(origin) || isDocsPage(origin, host))) return undefined;
-    return [
-      'access-control-allow-origin',
-      origin,
-      'access-control-expose-headers',
-      EXPOSED_HEADERS,
-      'vary',
-      'Origin',
-    ];
+    const exposed = ['access-control-expose-headers', EXPOSED_HEADERS];
+    return ['access-control-allow-origin', origin, ...exposed, 'vary', 'Origin'];
   };
 }
 
@@ -62,12 +56,9 @@ export function permission(methods: readonly string[]): Answer {
   return {
     status: 204,
     headers: [
-      'access-control-allow-methods',
-      methods.join(', '),
-      'access-control-allow-headers',
-      ACCEPTED_HEADERS,
-      'access-control-max-age',
-      PERMISSION_LASTS,
+      ...['access-control-allow-methods', methods.join(', ')],
+      ...['access-control-allow-headers', ACCEPTED_HEADERS],
+      ...['access-control-max-age', PERMISSION_LASTS],
     ],
   };
 }

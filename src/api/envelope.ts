@@ -19,12 +19,9 @@ export type EnvelopeAnswer = Answer & { readonly body: string; readonly length: 
 
 /** Headers of every answer (rule 24). */
 const COMMON_HEADERS: HeaderList = [
-  'content-type',
-  'application/json; charset=utf-8',
-  'x-content-type-options',
-  'nosniff',
-  'cache-control',
-  'no-store',
+  ...['content-type', 'application/json; charset=utf-8'],
+  ...['x-content-type-options', 'nosniff'],
+  ...['cache-control', 'no-store'],
 ];
 
 /** Headers of every 401, and of every 503 (rule 24). */

@@ -35,7 +35,7 @@ export interface AppParts {
   >;
   /** Port of the operations listener, whose /docs page calls from a browser. */
   readonly docsPort: number | undefined;
-  /** The pair that the page fills into its login. */
+  /** The pair that the page fills into its login: the built-in one, which everybody knows anyway. */
   readonly knownLogin: Credentials | undefined;
   /** The built-in pair logs in, so a `Host` that does not name this machine is refused (rule 33). */
   readonly onlyThisMachine: boolean;

@@ -2,63 +2,47 @@
 // Does not: show a client the reason, or flood the log when every request meets the same fault.
 
 import { StoreUnavailable } from '../books/store.ts';
+import type { Answer } from '../http/answer.ts';
 import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from '../http/body.ts';
 import type { Log } from '../log/log.ts';
 import type { Times } from '../times.ts';
-import {
-  BAD_REQUEST,
-  type EnvelopeAnswer,
-  INTERNAL_ERROR,
-  PAYLOAD_TOO_LARGE,
-  SERVICE_UNAVAILABLE,
-} from './envelope.ts';
+import * as answers from './envelope.ts';
 import type { RequestCounts } from './request-counts.ts';
 
-export class Faults {
-  readonly #log: Log;
-  readonly #requests: RequestCounts;
-  readonly #logStore: (reqId: string, reason: string) => void;
-  readonly #logBody: (reqId: string, reason: string) => void;
-  readonly #logAnswer: (reqId: string, reason: string) => void;
+export function faultAnswers(log: Log, requests: RequestCounts, { faultLinesApart }: Times['api']) {
+  const logStore = faultLog(log, 'the store is unavailable', faultLinesApart);
+  const logBody = faultLog(log, 'a request body was refused', faultLinesApart);
+  const logAnswer = faultLog(log, 'an answer was refused', faultLinesApart);
 
-  constructor(log: Log, requests: RequestCounts, { faultLinesApart }: Times['api']) {
-    this.#log = log;
-    this.#requests = requests;
-    this.#logStore = faultLog(log, 'the store is unavailable', faultLinesApart);
-    this.#logBody = faultLog(log, 'a request body was refused', faultLinesApart);
-    this.#logAnswer = faultLog(log, 'an answer was refused', faultLinesApart);
+  function countStore({ kind, message }: StoreUnavailable, reqId: string): void {
+    requests.storeFaults[kind] += 1;
+    logStore(reqId, message);
   }
 
-  answer(error: unknown, reqId: string): EnvelopeAnswer {
-    if (error instanceof BodyTooLarge) return PAYLOAD_TOO_LARGE;
-    if (error instanceof BodyIncomplete) return BAD_REQUEST; // nobody will read it
-    if (error instanceof NoRoomForBody) {
-      this.#logBody(reqId, 'the memory for request bodies is used up');
-      return SERVICE_UNAVAILABLE;
-    }
-    if (error instanceof StoreUnavailable) {
-      this.#countStore(error, reqId);
-      return SERVICE_UNAVAILABLE;
-    }
-    this.#log.error({ reqId, err: error }, 'a request failed');
-    return INTERNAL_ERROR;
-  }
+  return {
+    answer(error: unknown, reqId: string): Answer {
+      if (error instanceof BodyTooLarge) return answers.PAYLOAD_TOO_LARGE;
+      if (error instanceof BodyIncomplete) return answers.BAD_REQUEST; // nobody will read it
+      if (error instanceof NoRoomForBody) logBody(reqId, 'the memory for request bodies is used up');
+      else if (error instanceof StoreUnavailable) countStore(error, reqId);
+      else {
+        log.error({ reqId, err: error }, 'a request failed');
+        return answers.INTERNAL_ERROR;
+      }
+      return answers.SERVICE_UNAVAILABLE;
+    },
 
-  /** Replaces an answer that finds no memory, because other clients do not read theirs. */
-  answerWithoutRoom(reqId: string): EnvelopeAnswer {
-    this.#logAnswer(reqId, 'the memory for answers is used up');
-    return SERVICE_UNAVAILABLE;
-  }
+    /** Replaces an answer that finds no memory, because other clients do not read theirs. */
+    answerWithoutRoom(reqId: string): Answer {
+      logAnswer(reqId, 'the memory for answers is used up');
+      return answers.SERVICE_UNAVAILABLE;
+    },
 
-  /** Counts and logs a list that broke off half way. Its client only sees a broken connection. */
-  listBroke(reason: unknown, reqId: string): void {
-    this.#countStore(reason instanceof StoreUnavailable ? reason : new StoreUnavailable(reason), reqId);
-  }
-
-  #countStore({ kind, message }: StoreUnavailable, reqId: string): void {
-    this.#requests.storeFaults[kind] += 1;
-    this.#logStore(reqId, message);
-  }
+    /** Counts and logs a list that broke off half way. Its client only sees a broken connection. */
+    listBroke(reason: unknown, reqId: string): void {
+      countStore(reason instanceof StoreUnavailable ? reason : new StoreUnavailable(reason), reqId);
+    },
+  };
 }
 
 /**

@@ -7,35 +7,23 @@ import type { Answer } from '../http/answer.ts';
 import { parseBody, readBody } from '../http/body.ts';
 import { CLIENT_END, roomForMore } from '../http/connection.ts';
 import { asJsonObject } from '../json/parse.ts';
+import { readTime } from '../read-time.ts';
 import { INVALID, idempotencyKeyOf } from './conditions.ts';
-import {
-  BOOK_NOT_FOUND,
-  CURSOR_GONE,
-  changesRetrieved,
-  changesUndone,
-  type EnvelopeAnswer,
-  historyRetrieved,
-  INVALID_BOOK,
-  INVALID_KEY,
-  invalidParameter,
-  KEY_USED,
-  NOT_UNDONE,
-  replayOf,
-} from './envelope.ts';
+import * as answers from './envelope.ts';
 import type { AppParts, Exchange } from './exchange.ts';
 import { asCursor, contentOf, PAGE, readLimit, readParameters } from './query.ts';
 
 const SECOND = 1000;
 
 /** Of pages that several requests may have read together. */
-const answers = new WeakMap<Changes, Answer>();
+const shared = new WeakMap<Changes, Answer>();
 
 export async function readChanges(
   { request, path }: Exchange,
   { catalogue, times }: AppParts,
 ): Promise<Answer> {
   const query = readPlace(path.query, (content) => (Array.isArray(content) ? content : undefined));
-  if ('invalid' in query) return invalidParameter(query.invalid);
+  if ('invalid' in query) return answers.invalidParameter(query.invalid);
   const { cursor, limit } = query;
   const wait = Math.min(waitOf(request.headers.prefer), times.api.wait);
   const left = new AbortController();
@@ -47,11 +35,11 @@ export async function readChanges(
     .finally(() => {
       for (const end of ends) request.socket.off(end, leave);
     });
-  if (page === 'gone') return CURSOR_GONE;
+  if (page === 'gone') return answers.CURSOR_GONE;
   const headers = ['link', linkTo('/changes', limit, page.cursor)];
   if (waited !== undefined) headers.push('preference-applied', `wait=${wait / SECOND}`);
-  const answer = answers.get(page) ?? inBytes(changesRetrieved(page.changes));
-  answers.set(page, answer);
+  const answer = shared.get(page) ?? inBytes(answers.changesRetrieved(page.changes));
+  shared.set(page, answer);
   return { ...answer, own: headers, ...(waited !== undefined && { waited }) };
 }
 
@@ -59,42 +47,32 @@ export async function readHistory({ path }: Exchange, { catalogue }: AppParts): 
   const query = readPlace(path.query, (content) =>
     Number.isSafeInteger(content) && Number(content) > 0 ? Number(content) : undefined,
   );
-  if ('invalid' in query) return invalidParameter(query.invalid);
+  if ('invalid' in query) return answers.invalidParameter(query.invalid);
   const { cursor, limit } = query;
   const id = readBookId(path.sent.slice('/book/'.length, -'/history'.length));
-  if (id === undefined) return BOOK_NOT_FOUND;
+  if (id === undefined) return answers.BOOK_NOT_FOUND;
   const { states, next } = await catalogue.states(id, cursor, limit);
-  if (states.length === 0 && cursor === undefined) return BOOK_NOT_FOUND;
+  const [known] = states.length > 0 ? states : (await catalogue.states(id, undefined, 1)).states;
+  if (known === undefined) return answers.BOOK_NOT_FOUND;
   const link = next === undefined ? [] : ['link', linkTo(`/book/${id}/history`, limit, next)];
-  return historyRetrieved(states, link);
+  return answers.historyRetrieved(states, link);
 }
 
 export async function undoChanges(exchange: Exchange, { catalogue, config }: AppParts): Promise<Answer> {
   const key = idempotencyKeyOf(exchange);
-  if (key === INVALID) return INVALID_KEY;
+  if (key === INVALID) return answers.INVALID_KEY;
   const request = readUndo(asJsonObject(parseBody(await readBody(exchange.request, config.bodyLimit))));
-  if (request === undefined) return INVALID_BOOK;
+  if (request === undefined) return answers.INVALID_BOOK;
   const outcome = await catalogue.undo(request, key);
-  if (outcome === 'conflict') return KEY_USED;
-  if (typeof outcome === 'string') return NOT_UNDONE[outcome];
-  const answer = changesUndone(outcome);
-  return outcome.isReplay ? replayOf(answer) : answer;
+  if (outcome === 'conflict') return answers.KEY_USED;
+  if (typeof outcome === 'string') return answers.NOT_UNDONE[outcome];
+  const answer = answers.changesUndone(outcome);
+  return outcome.isReplay ? answers.replayOf(answer) : answer;
 }
 
 /** Several answers share the memory of their bytes; a text would be copied for each. */
-function inBytes(answer: EnvelopeAnswer): Answer {
+function inBytes(answer: answers.EnvelopeAnswer): Answer {
   return { ...answer, body: Buffer.from(answer.body) };
-}
-
-/** A date and time of RFC 3339, but for leap seconds. */
-const TIME = /^(\d{4})-(\d\d)-(\d\d)[Tt](?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:[Zz]|[+-]\d\d:\d\d)$/;
-
-/** @returns milliseconds since 1970; undefined if it is no such text. */
-function timeOf(text: unknown): number | undefined {
-  const [sent, year, month, day] = (typeof text === 'string' && TIME.exec(text)) || [];
-  const days = new Date(Date.UTC(Number(year), Number(month), 0)).getUTCDate(); // in this month
-  const time = Date.parse(sent ?? '');
-  return Number.isNaN(time) || Number(day) > days ? undefined : time;
 }
 
 /** @returns undefined unless it has one of the three, and that is valid. */
@@ -104,7 +82,7 @@ function readUndo(body: Readonly<Record<string, unknown>> = {}): UndoRequest | u
   if ([change, imported, since].filter((value) => value !== undefined).length !== 1) return undefined;
   if (isNumber(change)) return { change };
   if (isNumber(imported)) return { import: imported };
-  const time = timeOf(since);
+  const time = typeof since === 'string' ? readTime(since) : undefined;
   return time === undefined ? undefined : { since: time };
 }
 

@@ -6,13 +6,7 @@ import { LOGIN_LIMIT } from '../auth/credentials.ts';
 import type { Answer } from '../http/answer.ts';
 import { parseBody, readBody } from '../http/body.ts';
 import { asJsonObject } from '../json/parse.ts';
-import {
-  INVALID_CREDENTIALS,
-  INVALID_LOGIN,
-  TOKEN_NOT_GENERATED,
-  tokenGenerated,
-  tooManyAttempts,
-} from './envelope.ts';
+import * as answers from './envelope.ts';
 import type { AppParts, Exchange } from './exchange.ts';
 
 /** A login. A missing field is valid but matches nothing; a field that is not text is invalid (rule 15). */
@@ -27,24 +21,24 @@ export const LOGIN = {
 export async function logIn({ request, id }: Exchange, parts: AppParts): Promise<Answer> {
   const { tokens, checkCredentials, guard, log } = parts;
   const login = asJsonObject(parseBody(await readBody(request, LOGIN_LIMIT)));
-  if (login === undefined) return INVALID_LOGIN;
+  if (login === undefined) return answers.INVALID_LOGIN;
   const { username, password } = login;
-  if (!isTextIfPresent(username) || !isTextIfPresent(password)) return INVALID_LOGIN;
+  if (!isTextIfPresent(username) || !isTextIfPresent(password)) return answers.INVALID_LOGIN;
   const matches = checkCredentials(username, password);
   const forwarded = request.headers['x-forwarded-for'];
   const address = clientAddress(request.socket.remoteAddress ?? '', forwarded, parts.trustedProxies);
   const turn = guard.takeTurn(address, matches);
-  if (turn.kind === 'refuse') return tooManyAttempts(turn.retryAfter);
+  if ('retryAfter' in turn) return answers.tooManyAttempts(turn.retryAfter);
   if (turn.delay > 0) {
     log.warn({ reqId: id, address }, 'too many failed logins: the answer is delayed');
     await pause(turn.delay);
   }
-  if (!matches) return INVALID_CREDENTIALS;
+  if (!matches) return answers.INVALID_CREDENTIALS;
   try {
-    return tokenGenerated(tokens.issue());
+    return answers.tokenGenerated(tokens.issue());
   } catch (error) {
     log.error({ reqId: id, err: error }, 'a token could not be signed');
-    return TOKEN_NOT_GENERATED;
+    return answers.TOKEN_NOT_GENERATED;
   }
 }
 

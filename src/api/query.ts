@@ -39,11 +39,11 @@ export interface Query {
 /** What the parameters say so far. */
 interface Parameters {
   filters: Filters[];
-  words: string | undefined;
-  order: readonly SortBy[] | undefined;
+  words?: string;
+  order?: readonly SortBy[] | undefined;
   limit: number;
-  cursor: string | undefined;
-  offset: number | undefined;
+  cursor?: string;
+  offset?: number | undefined;
 }
 
 /**
@@ -58,14 +58,7 @@ export function readQuery(
   prefer: string | string[] | undefined,
 ): Query | { readonly invalid: string } {
   if (!find) return invalid(partsOf(query)[0]);
-  const found: Parameters = {
-    filters: [],
-    words: undefined,
-    order: undefined,
-    limit: PAGE,
-    cursor: undefined,
-    offset: undefined,
-  };
+  const found: Parameters = { filters: [], limit: PAGE };
   const parameters = readParameters(query, (name, value) => read(name, value, found));
   if ('invalid' in parameters) return parameters;
   const order = found.order ?? (found.words === undefined ? completed([]) : relevanceOf(found.words));

@@ -3,6 +3,7 @@
 // Does not: count by names that a client could make up: all unknown paths have one name, and so have all unusual methods.
 
 import type { StoreFault } from '../books/store.ts';
+import { DESCRIPTIONS } from '../metrics/descriptions.ts';
 import { Histogram } from '../metrics/prometheus.ts';
 
 /** Seconds: without load a read takes less than a millisecond, no answer much more than five seconds (rule 23). */
@@ -16,13 +17,9 @@ export class RequestCounts {
   /** Seconds until the answer was ready, by route and method. */
   readonly durations: Record<string, Record<string, Histogram>> = {};
   /** Requests that failed because of the store, including lists that broke off half way. */
-  readonly storeFaults: Record<StoreFault, number> = {
-    failure: 0,
-    late: 0,
-    overload: 0,
-    indexing: 0,
-    refused: 0,
-  };
+  readonly storeFaults = Object.fromEntries(
+    DESCRIPTIONS.store_errors_total.labels.reason.map((reason) => [reason, 0]),
+  ) as Record<StoreFault, number>;
 
   /**
    * @param route path of the route; undefined for an unknown path.

@@ -1,4 +1,4 @@
-// Owns: the one pair that logs in (rules 14 and 15), and whether pages may fill it in for a person. Independent of HTTP.
+// Owns: the one pair that logs in (rules 14 and 15). Independent of HTTP.
 
 import { hash, timingSafeEqual } from 'node:crypto';
 
@@ -9,14 +9,6 @@ export interface Credentials {
 
 /** Bytes of the body of a login. Everybody may send one, so each must cost next to nothing. */
 export const LOGIN_LIMIT = 4096;
-
-/** The pair if it is the built-in one, which everybody knows anyway: pages fill it in. Undefined if an operator set it. */
-export function knownLogin(
-  config: Credentials & { readonly builtInCredentials: boolean },
-): Credentials | undefined {
-  const { builtInCredentials, username, password } = config;
-  return builtInCredentials ? { username, password } : undefined;
-}
 
 /** Whether a username and a password are the configured ones; an absent field is not. */
 export type CheckCredentials = (username: string | undefined, password: string | undefined) => boolean;

@@ -22,13 +22,11 @@ const MOST_DELAYED = 5;
 /** Addresses that have logged in and are kept, in about 1 MiB. */
 const MAX_KNOWN = 10_000;
 
-/** Either when to answer a login, or that it is refused whether it is right or wrong. */
-export type LoginTurn =
-  | { readonly kind: 'answer' /** Milliseconds from now. */; readonly delay: number }
-  | {
-      readonly kind: 'refuse' /** Seconds until the next login may be answered. */;
-      readonly retryAfter: number;
-    };
+/**
+ * Either the milliseconds until a login is answered; or, if it is refused whether it is right or wrong, the seconds until the
+ * next one may be answered.
+ */
+export type LoginTurn = { readonly delay: number } | { readonly retryAfter: number };
 
 /** Logins by outcome. Delayed ones failed and were answered late; refused ones may have been right or wrong. */
 export type LoginOutcomes = Readonly<Record<'succeeded' | 'failed' | 'delayed' | 'refused', number>>;
@@ -87,17 +85,17 @@ export class LoginGuard {
     const tooLong = turn - now - MOST_DELAYED * failurePace;
     if (tooLong > 0) {
       this.#outcomes.refused += 1;
-      return { kind: 'refuse', retryAfter: Math.ceil(tooLong / 1000) };
+      return { retryAfter: Math.ceil(tooLong / 1000) };
     }
     if (succeeded) {
       this.#remember(name);
       this.#outcomes.succeeded += 1;
-      return { kind: 'answer', delay: 0 };
+      return { delay: 0 };
     }
     if (queues.length > 0) {
       for (const queue of queues) queue.lastTurn = turn;
       this.#outcomes.delayed += 1;
-      return { kind: 'answer', delay: turn - now };
+      return { delay: turn - now };
     }
     if (this.#tallies.size === 0) this.#began = now;
     for (const tally of all === undefined ? networks : [...networks, all]) {
@@ -105,7 +103,7 @@ export class LoginGuard {
       this.#tallies.set(tally.name, tally);
     }
     this.#outcomes.failed += 1;
-    return { kind: 'answer', delay: 0 };
+    return { delay: 0 };
   }
 
   #remember(address: string): void {

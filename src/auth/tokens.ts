@@ -3,6 +3,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { asJsonObject } from '../json/parse.ts';
 import type { Times } from '../times.ts';
 
 /** Tokens kept with a right signature, and as many with a wrong one; and the characters of the longest: ours have about 110. */
@@ -102,9 +103,7 @@ function decode(text: string): Readonly<Record<string, unknown>> | undefined {
   const bytes = Buffer.from(text, 'base64url');
   if (bytes.toString('base64url') !== text || !isUtf8(bytes)) return undefined; // RFC 8725 section 3.7
   try {
-    const part: unknown = JSON.parse(bytes.toString());
-    const isObject = typeof part === 'object' && part !== null && !Array.isArray(part);
-    return isObject ? (part as Readonly<Record<string, unknown>>) : undefined;
+    return asJsonObject(JSON.parse(bytes.toString()));
   } catch {
     return undefined;
   }

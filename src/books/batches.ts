@@ -43,14 +43,21 @@ export type Carry<Item, Answer> = (
   deadline: number,
 ) => Promise<readonly (Answer | Promise<Answer> | Left)[]>;
 
+/** What counts of the items and answers of a batch, if it does. */
+interface Traits<Item, Answer> {
+  /** Weights in the unit of the limits. */
+  readonly weigh?: (item: Item) => number;
+  readonly weighAnswer?: (answer: Answer) => number;
+  /** Where an item is: the same object for items that may be in one batch. */
+  readonly placeOf?: (item: Item) => Place | undefined;
+}
+
 export class Batches<Item, Answer> {
   readonly #carry: Carry<Item, Answer>;
   readonly #limits: BatchLimits;
   readonly #times: Times['books'];
   readonly #late: StoreUnavailable;
-  readonly #weigh: (item: Item) => number;
-  readonly #weighAnswer: (answer: Answer) => number;
-  readonly #placeOf: (item: Item) => Place | undefined;
+  readonly #traits: Traits<Item, Answer>;
   readonly #waiting: Batch<Item, Answer>[] = [];
   /** Batches in progress, by the server of their place. */
   readonly #inFlight = new Map<number, number>();
@@ -60,25 +67,18 @@ export class Batches<Item, Answer> {
 
   /**
    * @param carry answers a batch, in its order; if it rejects, so does every call of the batch.
-   * @param weigh an item's weight, in the unit of the limits.
-   * @param weighAnswer an answer's weight, in the same unit.
-   * @param placeOf where an item is: the same object for items that may be in one batch.
    */
   constructor(
     carry: Carry<Item, Answer>,
     limits: BatchLimits,
     times: Times['books'],
-    weigh: (item: Item) => number = () => 0,
-    weighAnswer: (answer: Answer) => number = () => 0,
-    placeOf: (item: Item) => Place | undefined = () => undefined,
+    traits: Traits<Item, Answer> = {},
   ) {
     this.#carry = carry;
     this.#limits = limits;
     this.#times = times;
     this.#late = new StoreUnavailable(`no answer within ${times.deadline} ms`, 'late');
-    this.#weigh = weigh;
-    this.#weighAnswer = weighAnswer;
-    this.#placeOf = placeOf;
+    this.#traits = traits;
   }
 
   /** Calls whose batch has not been sent. */
@@ -94,10 +94,10 @@ export class Batches<Item, Answer> {
    * @throws StoreUnavailable if the call is not sent in time, and then never will be; or after the deadline.
    */
   call(item: Item): Promise<Answer> {
-    const place = this.#placeOf(item) ?? HERE;
+    const place = this.#traits.placeOf?.(item) ?? HERE;
     let batch = this.#waiting.findLast((waiting) => waiting.place === place);
     if (batch === undefined || this.#isFull(batch)) batch = this.#open(place);
-    batch.weight += this.#weigh(item);
+    batch.weight += this.#traits.weigh?.(item) ?? 0;
     const call = Promise.withResolvers<Answer>();
     batch.items.push(item);
     batch.calls.push(call);
@@ -206,7 +206,7 @@ export class Batches<Item, Answer> {
         left.push(position);
       } else if (!(answer instanceof Promise)) {
         call.resolve(answer);
-        weight += this.#weighAnswer(answer);
+        weight += this.#traits.weighAnswer?.(answer) ?? 0;
         if (weight >= this.#limits.weight) {
           weight = 0;
           await nextTurn();

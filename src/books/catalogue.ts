@@ -3,12 +3,13 @@
 
 import { hash } from 'node:crypto';
 import type { Times } from '../times.ts';
-import { Batches, type BatchFigures } from './batches.ts';
+import { Batches, type BatchFigures, type Carry } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
 import type { Condition } from './condition.ts';
 import { Followers } from './followers.ts';
 import type { Page, Search } from './search.ts';
 import {
+  type BatchLimits,
   type BookGroup,
   type BookList,
   type BookStore,
@@ -17,7 +18,6 @@ import {
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
-  type LongSearch,
   type NotUndone,
   type States,
   type Undone,
@@ -26,118 +26,31 @@ import {
   weightOfAnswer,
 } from './store.ts';
 
+type Job<Result> = (deadline: number) => Promise<Result>;
+
 export class Catalogue {
   readonly #store: BookStore;
-  readonly #finds: Batches<number, Book | undefined>;
-  readonly #inserts: Batches<BookFields, number>;
-  readonly #keyed: Batches<BookGroup, GroupOutcome>;
-  readonly #bulk: Batches<BookGroup, GroupOutcome>;
-  readonly #updates: Batches<BookUpdate, Book | undefined>;
-  readonly #removals: Batches<number, boolean>;
-  /** Apart, so that changes without a condition take no longer. */
-  readonly #conditionals: Batches<ConditionalChange, ConditionalOutcome>;
-  readonly #searches: Batches<Search, Page>;
-  /** Apart, so that no short search waits for a long one. */
-  readonly #longSearches: Batches<LongSearch, Page>;
-  /** What is read of the log. */
-  readonly #history: Batches<(deadline: number) => Promise<unknown>, unknown>;
+  readonly #batches: ReturnType<typeof batchesOf>;
   /** Of those who wait for changes, one at a time: nothing is refused since others wait. */
-  readonly #followed: Batches<(deadline: number) => Promise<Changes | 'gone'>, Changes | 'gone'>;
-  readonly #undos: Batches<
-    (deadline: number) => ReturnType<BookStore['undo']>,
-    Awaited<ReturnType<BookStore['undo']>>
-  >;
+  readonly #followed: Batches<Job<Changes | 'gone'>, Changes | 'gone'>;
   readonly #followers: Followers<Changes | 'gone'>;
 
   constructor(store: BookStore, times: Times['books']) {
     this.#store = store;
-    const { limits } = store;
-    const placeOf = (id: number) => store.placeOf?.(id);
-    this.#finds = new Batches(
-      (ids: readonly number[], deadline) => store.find(ids, deadline),
-      limits.find,
-      times,
-      undefined,
-      weightOfAnswer,
-      placeOf,
-    );
-    this.#inserts = new Batches(
-      (books: readonly BookFields[], deadline) => store.insert(books, deadline),
-      limits.insert,
-      times,
-      weightOf,
-    );
-    const insertGroups = (groups: readonly BookGroup[], deadline: number) => {
-      return store.insertGroups(groups, deadline);
-    };
-    this.#keyed = new Batches(insertGroups, limits.keyed, times, weightOfGroup);
-    this.#bulk = new Batches(insertGroups, limits.bulk, times);
-    this.#updates = new Batches(
-      (updates, deadline) => store.update(updates, deadline),
-      limits.update,
-      times,
-      ({ changes }) => weightOf(changes),
-      weightOfAnswer,
-      ({ id }) => placeOf(id),
-    );
-    this.#removals = new Batches(
-      (ids: readonly number[], deadline) => store.remove(ids, deadline),
-      limits.remove,
-      times,
-      undefined,
-      undefined,
-      placeOf,
-    );
-    this.#conditionals = new Batches(
-      (changes, deadline) => store.changeIf(changes, deadline),
-      limits.conditional,
-      times,
-      ({ changes }) => weightOf(changes ?? {}),
-      weightOfAnswer,
-      ({ id }) => placeOf(id),
-    );
-    this.#longSearches = new Batches(
-      (searches) => Promise.all(searches.map((search) => search())),
-      limits.search,
-      times,
-    );
-    this.#history = new Batches(
-      (reads, deadline) => Promise.all(reads.map((read) => read(deadline))),
-      limits.history,
-      times,
-    );
-    this.#followed = new Batches(
-      (reads, deadline) => Promise.all(reads.map((read) => read(deadline))),
-      { ...limits.history, size: 1, inFlight: 1 },
-      times,
-    );
-    this.#undos = new Batches(
-      (undos, deadline) => Promise.all(undos.map((undo) => undo(deadline))),
-      limits.bulk,
-      times,
-    );
+    this.#batches = batchesOf(store, times);
+    this.#followed = jobs({ ...store.limits.history, size: 1, inFlight: 1 }, times);
     this.#followers = new Followers((onChange) => store.watch(onChange));
-    this.#searches = new Batches(
-      async (searches, deadline) => {
-        // Many that turn out to be long get less each, so that a short one among them does not wait for long.
-        const most = Math.min(times.shortSearch, times.shortSearches / this.#searches.waiting);
-        const found = await store.search(searches, deadline, most);
-        return found.map((one) => (typeof one === 'function' ? this.#longSearches.call(one) : one));
-      },
-      limits.search,
-      times,
-    );
   }
 
   /** @returns undefined if no book has the id. */
   find(id: number): Promise<Book | undefined> {
-    return this.#finds.call(id);
+    return this.#batches.find.call(id);
   }
 
   /** Stores a new book; a field that `sent` leaves out is empty (rule 1). */
   async create(sent: BookChanges): Promise<Book> {
     const fields = completeFields(sent);
-    const id = await this.#inserts.call(fields);
+    const id = await this.#batches.insert.call(fields);
     return { id, ...fields };
   }
 
@@ -151,10 +64,8 @@ export class Catalogue {
   ): Promise<{ readonly book: Book; readonly isReplay: boolean } | 'conflict'> {
     const fields = completeFields(sent);
     const books = [fields];
-    const outcome = await this.#keyed.call({
-      books,
-      once: { key, fingerprint: fingerprintOf('book', books) },
-    });
+    const once = { key, fingerprint: fingerprintOf('book', books) };
+    const outcome = await this.#batches.keyed.call({ books, once });
     if (outcome === 'conflict') return outcome;
     return { book: { id: outcome.ids[0] as number, ...fields }, isReplay: outcome.isReplay };
   }
@@ -166,48 +77,28 @@ export class Catalogue {
   createAll(sent: readonly BookChanges[], key: string | undefined): Promise<GroupOutcome> {
     const books = sent.map(completeFields);
     const once = key === undefined ? undefined : { key, fingerprint: fingerprintOf('books', books) };
-    return this.#bulk.call({ books, once });
+    return this.#batches.bulk.call({ books, once });
   }
 
   /** @returns the book as this change left it, undefined if no book has the id. */
-  update(id: number, changes: BookChanges): Promise<Book | undefined> {
-    return this.#updates.call({ id, changes });
+  update(id: number, changes: BookChanges, condition?: Condition): Promise<ConditionalOutcome> {
+    if (condition === undefined) return this.#batches.update.call({ id, changes });
+    return this.#batches.conditional.call({ id, condition, changes });
   }
 
-  /** @returns whether this call removed the book. */
-  remove(id: number): Promise<boolean> {
-    return this.#removals.call(id);
-  }
-
-  /** Changes a book if it meets a condition. */
-  updateIf(id: number, changes: BookChanges, condition: Condition): Promise<ConditionalOutcome> {
-    return this.#conditionals.call({ id, condition, changes });
-  }
-
-  /** Removes a book if it meets a condition. */
-  removeIf(id: number, condition: Condition): Promise<ConditionalOutcome> {
-    return this.#conditionals.call({ id, condition, changes: undefined });
+  /** @returns whether this call removed the book; with a condition, the book that it removed. */
+  remove(id: number, condition?: Condition): Promise<ConditionalOutcome | boolean> {
+    if (condition === undefined) return this.#batches.remove.call(id);
+    return this.#batches.conditional.call({ id, condition, changes: undefined });
   }
 
   /** The figures of its batches, by the name of the operation. */
   get batches(): Readonly<Record<string, BatchFigures>> {
-    return {
-      find: this.#finds,
-      insert: this.#inserts,
-      keyed: this.#keyed,
-      bulk: this.#bulk,
-      update: this.#updates,
-      remove: this.#removals,
-      conditional: this.#conditionals,
-      search: this.#searches,
-      longSearch: this.#longSearches,
-      history: this.#history,
-      undo: this.#undos,
-    };
+    return this.#batches;
   }
 
   search(search: Search): Promise<Page> {
-    return this.#searches.call(search);
+    return this.#batches.search.call(search);
   }
 
   /**
@@ -228,7 +119,7 @@ export class Catalogue {
   ): Promise<{ readonly page: Changes | 'gone'; readonly waited: number | undefined }> {
     const read = (deadline: number) => this.#store.changes(cursor, most, deadline);
     if (wait === 0 || !this.#followers.hasRoom) {
-      const page = (await this.#history.call(read)) as Changes | 'gone';
+      const page = (await this.#batches.history.call(read)) as Changes | 'gone';
       return { page, waited: undefined };
     }
     const isSomething = (page: Changes | 'gone') => page === 'gone' || page.changes.length > 0;
@@ -262,13 +153,13 @@ export class Catalogue {
     key: string | undefined,
   ): Promise<(Undone & { readonly isReplay: boolean }) | NotUndone | 'conflict'> {
     const once = key === undefined ? undefined : { key, fingerprint: fingerprint('undo', request) };
-    return this.#undos.call((deadline) => this.#store.undo(request, once, deadline));
+    return this.#batches.undo.call((deadline) => this.#store.undo(request, once, deadline));
   }
 
   /** The states of a book, the newest first (rule H4). @param before the number of a change: those before it. */
   states(id: number, before: number | undefined, most: number): Promise<States> {
-    const read = (deadline: number) => this.#store.states(id, before, most, deadline);
-    return this.#history.call(read) as Promise<States>;
+    const states = this.#batches.history.call((deadline) => this.#store.states(id, before, most, deadline));
+    return states as Promise<States>;
   }
 
   /** Opens the list of all books; the caller closes it. */
@@ -277,8 +168,77 @@ export class Catalogue {
   }
 }
 
-function weightOfGroup({ books }: BookGroup): number {
-  return books.reduce((weight, book) => weight + weightOf(book), 0);
+/** Those of each kind of call, by the name of the operation. */
+function batchesOf(store: BookStore, times: Times['books']) {
+  const { limits } = store;
+  const placeOf = (id: number) => store.placeOf?.(id);
+  const ofChange = {
+    weigh: ({ changes }: { readonly changes: BookChanges | undefined }) => weightOf(changes ?? {}),
+    weighAnswer: weightOfAnswer,
+    placeOf: ({ id }: { readonly id: number }) => placeOf(id),
+  };
+  const insertGroups: Carry<BookGroup, GroupOutcome> = (groups, deadline) =>
+    store.insertGroups(groups, deadline);
+  const longSearch = jobs<Page>(limits.search, times); // apart, so that no short search waits for a long one
+  const search: Batches<Search, Page> = new Batches(
+    async (searches, deadline) => {
+      // Many that turn out to be long get less each, so that a short one among them does not wait for long.
+      const most = Math.min(times.shortSearch, times.shortSearches / search.waiting);
+      const found = await store.search(searches, deadline, most);
+      return found.map((one) => (typeof one === 'function' ? longSearch.call(one) : one));
+    },
+    limits.search,
+    times,
+  );
+  return {
+    find: new Batches<number, Book | undefined>(
+      (ids, deadline) => store.find(ids, deadline),
+      limits.find,
+      times,
+      { weighAnswer: weightOfAnswer, placeOf },
+    ),
+    insert: new Batches<BookFields, number>(
+      (books, deadline) => store.insert(books, deadline),
+      limits.insert,
+      times,
+      { weigh: weightOf },
+    ),
+    keyed: new Batches(insertGroups, limits.keyed, times, {
+      weigh: ({ books }) => books.reduce((weight, book) => weight + weightOf(book), 0),
+    }),
+    bulk: new Batches(insertGroups, limits.bulk, times),
+    update: new Batches<BookUpdate, Book | undefined>(
+      (updates, deadline) => store.update(updates, deadline),
+      limits.update,
+      times,
+      ofChange,
+    ),
+    remove: new Batches<number, boolean>(
+      (ids, deadline) => store.remove(ids, deadline),
+      limits.remove,
+      times,
+      { placeOf },
+    ),
+    /** Apart, so that changes without a condition take no longer. */
+    conditional: new Batches<ConditionalChange, ConditionalOutcome>(
+      (changes, deadline) => store.changeIf(changes, deadline),
+      limits.conditional,
+      times,
+      ofChange,
+    ),
+    search,
+    longSearch,
+    /** What is read of the log. */
+    history: jobs<unknown>(limits.history, times),
+    undo: jobs<Awaited<ReturnType<BookStore['undo']>>>(limits.bulk, times),
+  };
+}
+
+/** Batches whose calls only share the limits. */
+function jobs<Result>(limits: BatchLimits, times: Times['books']): Batches<Job<Result>, Result> {
+  const carry = (all: readonly Job<Result>[], deadline: number) =>
+    Promise.all(all.map((job) => job(deadline))) as Promise<Result[]>;
+  return new Batches(carry, limits, times);
 }
 
 /**

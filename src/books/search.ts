@@ -147,7 +147,8 @@ export function describeFilter(name: FilterName): Pick<Filter, 'help' | 'example
 
 /** @returns undefined if the value of the filter is invalid. */
 export function readFilter(name: FilterName, value: string): Filters | undefined {
-  return FILTERS[name].read(value);
+  const isTooLong = value.length > LONGEST_TEXT && [...value].length > LONGEST_TEXT;
+  return isTooLong ? undefined : FILTERS[name].read(value);
 }
 
 /** All filters together. */
@@ -185,13 +186,8 @@ export function completed(order: readonly SortBy[]): readonly SortBy[] {
   return [...order, { field: 'id', isDescending }];
 }
 
-function isTooLong(text: string): boolean {
-  return text.length > LONGEST_TEXT && [...text].length > LONGEST_TEXT;
-}
-
 function contains(field: TextField | undefined): Filter['read'] {
   return (text) => {
-    if (isTooLong(text)) return undefined;
     const terms = termsOf(text);
     const isTooShort = ({ word, isPrefix }: Term) => isPrefix && [...word].length < SHORTEST_PREFIX;
     if (terms.length > MOST_WORDS || terms.some(isTooShort)) return undefined;
@@ -200,15 +196,11 @@ function contains(field: TextField | undefined): Filter['read'] {
 }
 
 function is(field: TextField): Filter['read'] {
-  return (text) => {
-    if (isTooLong(text)) return undefined;
-    return { words: [], conditions: [{ field, operator: '=', value: indexText(text).key }] };
-  };
+  return (text) => ({ words: [], conditions: [{ field, operator: '=', value: indexText(text).key }] });
 }
 
 function startsWith(field: TextField): Filter['read'] {
   return (text) => {
-    if (isTooLong(text)) return undefined;
     const { key } = indexText(text);
     if (key === '') return NO_FILTERS; // every text begins so
     return {

@@ -1,6 +1,7 @@
 // Owns: the interface of a store of books. Every operation takes a batch and answers in its order.
 // A store gets only input that `book.ts` has accepted, so every failure here is a fault of the store.
 
+import type { DESCRIPTIONS } from '../metrics/descriptions.ts';
 import type { Metric } from '../metrics/prometheus.ts';
 import type { Book, BookChanges, BookFields } from './book.ts';
 import type { Condition } from './condition.ts';
@@ -195,7 +196,7 @@ export class StoreUnavailable extends Error {
  * The store failed, did not answer in time, was not called because too many calls waited for it, cannot search before its
  * first index is complete, or refused a batch as a whole for something in it: an operator's constraint or trigger.
  */
-export type StoreFault = 'failure' | 'late' | 'overload' | 'indexing' | 'refused';
+export type StoreFault = (typeof DESCRIPTIONS.store_errors_total.labels.reason)[number];
 
 /**
  * A store of books. A method that cannot keep its promise rejects with StoreUnavailable; then it has had no effect, or

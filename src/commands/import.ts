@@ -6,6 +6,7 @@ import { basename } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { readSetting } from '../config.ts';
+import { reasonOf } from '../error-words.ts';
 import { readBooks } from '../files/reading.ts';
 import type { Reading, ReadingOptions } from '../files/rows.ts';
 import { Import } from '../import/importing.ts';
@@ -174,11 +175,6 @@ async function openInput(
     const bytes = createReadStream('', { fd: descriptor, signal });
     return { bytes, size: found.isFile() ? found.size : undefined };
   } catch (error) {
-    throw new OperatorError(`${file} cannot be read: ${reasonOf(error as NodeJS.ErrnoException)}.`);
+    throw new OperatorError(`${file} cannot be read: ${reasonOf(error).replace(`${file}: `, '')}.`);
   }
-}
-
-function reasonOf({ code, message }: NodeJS.ErrnoException): string {
-  if (code === 'ENOENT') return 'there is no such file';
-  return code === 'EACCES' ? 'permission denied' : message;
 }

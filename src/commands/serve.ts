@@ -5,7 +5,6 @@ import { type OperationsListener, openOperations } from '../admin/listener.ts';
 import { type Config, readConfig } from '../config.ts';
 import { PortRefused } from '../listen.ts';
 import { LogWriter, openLog } from '../log/destination.ts';
-import type { Log } from '../log/log.ts';
 import { COUNTED, type Service, type StoreFound, startService } from '../service.ts';
 import { counted } from '../terminal/counted.ts';
 import { TIMES } from '../times.ts';
@@ -45,25 +44,11 @@ export async function serve(
   shownStore?: string,
 ): Promise<void> {
   const lines = new LogWriter(stdout, false, TIMES.log);
+  const log = openLog(config.logLevel, lines, stdout, TIMES.log);
+  let operations: OperationsListener | undefined;
   try {
-    const log = openLog(config.logLevel, lines, stdout, TIMES.log);
-    await serveWith(config, log, stdout.isTTY ? lines : undefined, stop, shownStore);
-  } finally {
-    await lines.close();
-  }
-}
-
-/** @param terminal gets the banner; undefined if the output is not a terminal. */
-async function serveWith(
-  config: Config,
-  log: Log,
-  terminal: LogWriter | undefined,
-  stop: Promise<unknown>,
-  shownStore: string | undefined,
-): Promise<void> {
-  const opened = await openOperations(config, log, TIMES);
-  const operations = opened instanceof PortRefused ? undefined : opened;
-  try {
+    const opened = await openOperations(config, log, TIMES);
+    if (!(opened instanceof PortRefused)) operations = opened;
     const start = config.workers === 1 ? startService : startWorkers;
     // A start may wait for others.
     const service = await Promise.race([start(config, log, operations?.port), stop.then(() => undefined)]);
@@ -73,8 +58,8 @@ async function serveWith(
     if (opened instanceof PortRefused)
       log.warn(`${opened.message} The service runs without the operations listener.`);
     const contents = contentsOf(store);
-    if (terminal !== undefined) {
-      terminal.write(banner(service, operations, shownStore ?? `${store.place} (${contents})`, config));
+    if (stdout.isTTY) {
+      lines.write(banner(service, operations, shownStore ?? `${store.place} (${contents})`, config));
     } else {
       const shown = shownStore === undefined ? { store: store.place, contents } : { store: shownStore };
       log.info({ url, page, operations: operations?.url, ...shown, workers: config.workers }, 'listening');
@@ -89,6 +74,7 @@ async function serveWith(
     log.info('stopped');
   } finally {
     await operations?.close();
+    await lines.close();
   }
 }
 

@@ -134,7 +134,7 @@ export const bodyOfALogin: Reader = async (input) => {
   const guard = {
     takeTurn: (from: string) => {
       address = from;
-      return { kind: 'answer', delay: 0 };
+      return { delay: 0 };
     },
   };
   const parts = partsWith({ tokens, checkCredentials, guard, trustedProxies: proxies });

@@ -151,8 +151,8 @@ export const API_MUTANTS = new Mutants()
   .change('cors !== undefined || !isOfOtherOrigin', '!isOfOtherOrigin')
   .mutant('a login that another page sends counts', CORS, 'logins that other pages make')
   .change(
-    'return isAllowed ? handler(exchange, parts) : ORIGIN_NOT_ALLOWED;',
-    'return handler(exchange, parts).then((answer) => (isAllowed ? answer : ORIGIN_NOT_ALLOWED));',
+    'return isAllowed ? handler(exchange, parts) : answers.ORIGIN_NOT_ALLOWED;',
+    'return handler(exchange, parts).then((answer) => (isAllowed ? answer : answers.ORIGIN_NOT_ALLOWED));',
   )
   .mutant('an empty segment is an id', CONTRACT, 'unknown paths return 404')
   .change('[^/]+/;', '[^/]*/;')

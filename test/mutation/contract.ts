@@ -12,8 +12,8 @@ export const CONTRACT_MUTANTS = new Mutants()
   .in('src/auth/login-guard.ts')
   .mutant('a right password waits as long as a wrong one', GUESSING, 'after ten failures')
   .change(
-    "this.#outcomes.succeeded += 1;\n      return { kind: 'answer', delay: 0 };",
-    "this.#outcomes.succeeded += 1;\n      return { kind: 'answer', delay: turn - now };",
+    'this.#outcomes.succeeded += 1;\n      return { delay: 0 };',
+    'this.#outcomes.succeeded += 1;\n      return { delay: turn - now };',
   )
   .mutant('six logins of one address wait, not five', GUESSING, 'after ten failures')
   .change('const MOST_DELAYED = 5;', 'const MOST_DELAYED = 6;')
@@ -76,7 +76,7 @@ export const CONTRACT_MUTANTS = new Mutants()
   .mutant('a request that reads a book is refused for its body', CONTRACT, 'rule 7: .* when books are read')
   .change(
     'const id = idOf(exchange);\n  const book = id',
-    'if (Number(exchange.request.headers["content-length"]) > 0) return INVALID_BOOK;\n  const id = idOf(exchange);\n  const book = id',
+    'if (Number(exchange.request.headers["content-length"]) > 0) return answers.INVALID_BOOK;\n  const id = idOf(exchange);\n  const book = id',
   )
   .in('src/json/parse.ts')
   .mutant('a year is rounded to an integer', CONTRACT, 'a field of a wrong type or value')

@@ -27,14 +27,14 @@ export const ORDERS_MUTANTS = new Mutants()
     'its share of half a second',
     'SQLite',
   )
-  .change('times.shortSearches / this.#searches.waiting', 'Number.POSITIVE_INFINITY')
+  .change('times.shortSearches / search.waiting', 'Number.POSITIVE_INFINITY')
   .mutant('a short search waits for a long one', ORDERS, 'searches on PostgreSQL')
   .change(
     'return found.map((one) => (',
     'await Promise.allSettled(found.map((one) => typeof one === "function" && one()));return found.map((one) => (',
   )
   .mutant('long searches are carried out at the same time', ORDERS, 'searches on PostgreSQL')
-  .change('this.#longSearches.call(one)', 'one()')
+  .change('longSearch.call(one)', 'one()')
   .in('src/stores/postgres/changes.ts')
   .mutant(
     'of two changes of a book in one batch the first is lost',

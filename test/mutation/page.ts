@@ -29,10 +29,10 @@ export const PAGE_MUTANTS = new Mutants()
   .in('src/page/build.ts')
   .mutant('a changed page has the URLs that browsers keep', COMPILE, 'a source is newer')
   .change('...built.flatMap(({ name, text }) => [name, text])', '')
-  .in('src/service.ts')
+  .in('src/listen.ts')
   .mutant(
     'the service does not start if the default port of the page is in use',
     PORT,
     'the service runs without it, WORKERS=1',
   )
-  .change('if (page.required ||', 'if (true ||').all;
+  .change('if (isSet ||', 'if (true ||').all;

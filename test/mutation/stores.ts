@@ -249,7 +249,7 @@ export const STORES_MUTANTS = new Mutants()
     'while the network is cut',
     'PostgreSQL',
   )
-  .change('firstChunk: 4500', 'firstChunk: 7000')
+  .change('firstChunk: ANSWER', 'firstChunk: 7000')
   .in('src/commands/copy.ts')
   .mutant('a copy into the old one of two primaries succeeds', FAILOVER, 'two primaries: copy', 'PostgreSQL')
   .change('await target.assertNewest();', '')

@@ -40,8 +40,8 @@ export const TOGETHER_MUTANTS = new Mutants()
   .in('src/api/books.ts')
   .mutant('a condition is demanded of a book that does not exist', TOGETHER, 'E4: ')
   .change(
-    'return (await catalogue.find(id)) ? PRECONDITION_REQUIRED : BOOK_NOT_FOUND;',
-    'return id && catalogue ? PRECONDITION_REQUIRED : BOOK_NOT_FOUND;',
+    'return (await catalogue.find(id)) ? answers.PRECONDITION_REQUIRED : answers.BOOK_NOT_FOUND;',
+    'return id && catalogue ? answers.PRECONDITION_REQUIRED : answers.BOOK_NOT_FOUND;',
   )
   .in('src/api/conditions.ts')
   .mutant('a key of 256 characters is accepted', CONTRACT, 'I1: ')

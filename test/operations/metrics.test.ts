@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import { Faults } from '../../src/api/faults.ts';
+import { faultAnswers } from '../../src/api/faults.ts';
 import { RequestCounts } from '../../src/api/request-counts.ts';
 import { StoreUnavailable } from '../../src/books/store.ts';
 import { createLog } from '../../src/log/log.ts';
@@ -29,7 +29,7 @@ const MANIFEST = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
 
 test('rules 13, 23 and 31: requests that the store fails count by the reason, and a list that breaks off is a failure', () => {
   const requests = new RequestCounts();
-  const faults = new Faults(createLog('silent', process.stderr, TIMES.log), requests, TIMES.api);
+  const faults = faultAnswers(createLog('silent', process.stderr, TIMES.log), requests, TIMES.api);
   const all = { failure: 1, late: 2, overload: 3, indexing: 4, refused: 5 };
   for (const [kind, count] of Object.entries(all)) {
     for (let time = 0; time < count; time += 1) {

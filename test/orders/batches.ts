@@ -94,14 +94,11 @@ export const batches = fc.asyncProperty(
         }
       };
 
-      const batches = new Batches<Item, string>(
-        carry,
-        limits,
-        TIMES.books,
-        ({ weight }) => weight,
-        (answer) => Number(answer.at(-1)) % 3,
-        ({ place }) => place,
-      );
+      const batches = new Batches<Item, string>(carry, limits, TIMES.books, {
+        weigh: ({ weight }) => weight,
+        weighAnswer: (answer) => Number(answer.at(-1)) % 3,
+        placeOf: ({ place }) => place,
+      });
       const isFull = ({ place }: Item) => inFlight.get(place?.server ?? 0) === limits.inFlight;
       order.onTime = () => {
         const carried = [...inFlight.values()].reduce((sum, batches) => sum + batches, 0);

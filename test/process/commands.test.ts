@@ -34,6 +34,7 @@ const REFUSED = `
   undo --book 07 | --book must be a number. …
   undo --since yesterday | --since must be a time such as 10:40, "2026-11-27 10:40" or 2026-11-27T10:40:00Z. …
   undo --since 2026-02-30 | --since must be a time such as 10:40, "2026-11-27 10:40" or 2026-11-27T10:40:00Z. …
+  undo --since 2999-01-01T10:40+02:00 | --since 2999-01-01 08:40:00 UTC is in the future: name an earlier time.
   undo --since 24:00 | --since must be a time such as 10:40, "2026-11-27 10:40" or 2026-11-27T10:40:00Z. …
   --version x | book-catalogue takes no arguments, but got 1. See book-catalogue --help.
   --port=${MARK} | Unknown option '--port'. See book-catalogue --help.
@@ -66,6 +67,39 @@ describe('commands', { concurrency: 3 }, () => {
       assert.deepEqual(await runCommand([`${name}`, ...others], {}), refusedWith(expected, 2));
     }
     assert.equal((await endOf(spawnService({}, ['--port=80']))).code, 2);
+  });
+
+  test('undo refuses a time that the clocks of its machine left out or showed twice', async () => {
+    const never = (time: string) =>
+      `--since ${time} never was: the clocks were put forward. Name an earlier time.`;
+    const twice = (time: string, one: string, other: string) =>
+      `--since ${time} was twice: the clocks were put back. Name "${one} UTC" or "${other} UTC".`;
+    const missing = 'DB_URL: there is no catalogue at sqlite:none.db.';
+    const cases = [
+      ['Europe/Berlin', '2025-03-30 02:30', never('2025-03-30 02:30'), 2],
+      [
+        'Europe/Berlin',
+        '2025-10-26 02:30:15',
+        twice('2025-10-26 02:30', '2025-10-26 00:30:15', '2025-10-26 01:30:15'),
+        2,
+      ],
+      ['Europe/Berlin', '2025-10-26 02:30+01:00', missing, 1],
+      ['America/New_York', '2025-11-02 01:30 UTC', missing, 1],
+      ['Europe/Berlin', '2025-03-30 01:59', missing, 1],
+      ['Europe/Berlin', '2025-10-26 03:00', missing, 1],
+      [
+        'Australia/Lord_Howe', // by half an hour
+        '2025-04-06 01:45',
+        twice('2025-04-06 01:45', '2025-04-05 14:45:00', '2025-04-05 15:15:00'),
+        2,
+      ],
+      ['Pacific/Apia', '2011-12-30', never('2011-12-30 00:00'), 2], // the whole day
+    ] as const;
+    const ended = cases.map(([TZ, time]) =>
+      endOf(spawnService({ TZ, DB_URL: 'sqlite:none.db' }, ['undo', '--since', time])),
+    );
+    for (const [at, { code, stderr }] of (await Promise.all(ended)).entries())
+      assert.deepEqual([stderr, code], [`${cases[at]?.[2]}\n`, cases[at]?.[3]]);
   });
 
   test('output that cannot be written is no success', async () => {

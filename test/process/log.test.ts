@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
-import { Faults } from '../../src/api/faults.ts';
+import { faultAnswers } from '../../src/api/faults.ts';
 import { RequestCounts } from '../../src/api/request-counts.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { Catalogue } from '../../src/books/catalogue.ts';
@@ -110,7 +110,7 @@ describe('how often there is a line', () => {
   test('rules 22 and 23: a failing store, or no room for a body, is logged at once, then once a second, with the number of affected requests', (context) => {
     context.mock.timers.enable({ apis: ['setTimeout'] });
     const { log, lines } = logTo('warn');
-    const faults = new Faults(log, new RequestCounts(), TIMES.api);
+    const faults = faultAnswers(log, new RequestCounts(), TIMES.api);
     const fail = (reason: string) => {
       const error = reason === 'body' ? new NoRoomForBody() : new StoreUnavailable(reason);
       assert.equal(faults.answer(error, 'id').status, 503);

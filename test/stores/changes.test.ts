@@ -299,13 +299,15 @@ for (const store of STORES) {
       for (let path = '/book/350/history?limit=2'; path !== ''; ) {
         const answer = await client.request('GET', path);
         pages.push(...(answer.data as State[]));
+        const ofNone = await client.request('GET', path.replace('350', '701'));
+        assert.equal(ofNone.message, 'Book not found');
+        assert.equal((await client.request('GET', path.replace('350', '2'))).status, 200);
         path = nextOf(answer);
       }
       assert.deepEqual(pages, all);
       assert.deepEqual(titles(await statesOf(client, 1)), ['Series 1 0']);
       await client.request('DELETE', '/book/1');
       assert.deepEqual(titles(await statesOf(client, 1)), [null, 'Series 1 0']);
-      assert.equal((await client.request('GET', '/book/701/history')).message, 'Book not found');
       await sql('drop table book_log');
       const answers = ['/book/1/history', '/changes', '/book/2'].map((path) => client.request('GET', path));
       assert.deepEqual(

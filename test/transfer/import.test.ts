@@ -388,7 +388,7 @@ describe('import', () => {
   };
   /** The exit code, the arguments, and the last line: all that is printed, unless that is how a file is interpreted, and its rows. */
   const REFUSALS = `
-1 missing.csv → missing.csv cannot be read: there is no such file.
+1 missing.csv → missing.csv cannot be read: no such file or directory.
 1 . → . cannot be read: it is a folder.
 1 empty.csv → empty.csv: The file is empty…
 1 wrong.csv → wrong.csv: There is no column for the title; … subject, price.
