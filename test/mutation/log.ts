@@ -5,6 +5,7 @@ import { Mutants } from './mutant.ts';
 const CHANGES = 'test/stores/changes.test.ts';
 const LOG = 'test/stores/log.test.ts';
 const UNDO = 'test/stores/undo.test.ts';
+const TOUCHED = 'test/stores/touched-log.test.ts';
 const CLOCKS = 'test/stores/clocks.test.ts';
 const WRONG_CLOCK = 'a clock that is wrong';
 const STEPS = 'test/stores/sqlite-steps.test.ts';
@@ -44,7 +45,20 @@ export const LOG_MUTANTS = new Mutants()
   )
   .mutant('one row of a clock that was ahead keeps the log', CLOCKS, WRONG_CLOCK)
   .change('at < end or at > $now', 'at < end')
+  .mutant(
+    'a log without rows is taken for a whole one',
+    TOUCHED,
+    'after delete from book_log_state',
+    'SQLite',
+  )
+  .change('return isFilled !== 1 || version', 'return version')
+  .mutant('triggers that are gone are not missed', TOUCHED, 'after drop trigger', 'SQLite')
+  .change(' || version !== this.#version', '')
   .in('src/stores/sqlite/book-index.ts')
+  .mutant('an index that is ahead of the log is kept', TOUCHED, 'where number > 1')
+  .change(' and (select max(number) from book_log)`;', ' and 1e15`;')
+  .mutant('an index with other books than there are is kept', TOUCHED, 'books were removed', 'SQLite')
+  .change('(select count(*) from books) = (select count(*) from book_index)', 'true')
   .mutant('a step of the index has many long books', STEPS, 'few books are indexed')
   .change('const STEP_WEIGHT = INDEXED_UNITS;', 'const STEP_WEIGHT = 1024 * 1024;')
   .in('src/stores/sqlite/undo.ts')
@@ -99,7 +113,26 @@ export const LOG_MUTANTS = new Mutants()
   .change('pruned < pg_snapshot_xmin($2::pg_snapshot)', 'pg_visible_in_snapshot(pruned, $2::pg_snapshot)')
   .mutant('all books are read after the first page only', CHANGES, FOLLOWED)
   .change('last: Number.MAX_SAFE_INTEGER', 'last: 1')
+  .in('src/stores/postgres/log-keeper.ts')
+  .mutant(
+    'a log on PostgreSQL that is gone is not missed',
+    TOUCHED,
+    'after drop table book_log',
+    'PostgreSQL',
+  )
+  .change('if (await this.#isSound(deadline)) return;', 'return;')
+  .mutant(
+    'an index on PostgreSQL with other books than there are is kept',
+    TOUCHED,
+    'was replaced',
+    'PostgreSQL',
+  )
+  .change('is not distinct from (select max(id) from book_index)', 'is not null')
   .in('src/stores/postgres/log.ts')
+  .mutant('numbers of the log begin again below the old ones', TOUCHED, 'after a replication')
+  .change('if (places?.isOwn && numbers?.isBehind) return [CATCH_UP];', '')
+  .mutant('the documented repair leaves the log as it is', TOUCHED, 'the documented repair')
+  .change('!index?.lacksChanges', 'true')
   .mutant('every role may execute what runs as the owner', RIGHTS, 'nobody but the owner')
   .change('    closeIn(schema), //', '    //')
   .mutant('a start does not look who may execute what runs as the owner', RIGHTS, 'nobody but the owner')

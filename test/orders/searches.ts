@@ -308,6 +308,7 @@ export const searches = fc.asyncProperty(
         {} as Hosts,
         { query, transaction } as unknown as Connections,
         undefined,
+        undefined,
         TIMES.postgres,
       );
       const store: Pick<BookStore, 'limits' | 'search'> = {

@@ -143,3 +143,9 @@ export function assertRefusal(
   assert.equal(headers['cache-control'], 'no-store', name);
   assert.match(headers['x-request-id'] ?? '', /^[\w-]+$/, name);
 }
+
+/** The path of the next page. */
+export function nextOf({ headers }: Answer): string {
+  const [, path = ''] = /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '') ?? [];
+  return path;
+}

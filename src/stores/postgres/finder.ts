@@ -24,6 +24,7 @@ import { POSTGRES_DIALECT } from './dialect.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { beginWithin, withTimeout } from './limits.ts';
 import { WRITTEN, type Written } from './log.ts';
+import type { LogKeeper } from './log-keeper.ts';
 import type { Standby } from './standby.ts';
 
 /** The part of a search's time that a standby has; then the primary is asked. */
@@ -39,6 +40,9 @@ export class PostgresFinder {
   readonly #hosts: Hosts;
   readonly #connections: Connections;
   readonly #standby: Standby | undefined;
+  readonly #keeper: LogKeeper | undefined;
+  /** Whether the index was compared with the books. */
+  #isCompared = false;
   readonly #times: Times['postgres'];
   readonly #closing = new AbortController();
   #indexing: Promise<number> | undefined;
@@ -50,16 +54,21 @@ export class PostgresFinder {
   /** About how many books were not indexed at the latest look. */
   unindexed = 0;
 
-  /** @param standby undefined if everything is read from the primary. */
+  /**
+   * @param standby undefined if everything is read from the primary.
+   * @param keeper undefined on Citus.
+   */
   constructor(
     hosts: Hosts,
     connections: Connections,
     standby: Standby | undefined,
+    keeper: LogKeeper | undefined,
     times: Times['postgres'],
   ) {
     this.#hosts = hosts;
     this.#connections = connections;
     this.#standby = standby;
+    this.#keeper = keeper;
     this.#times = times;
     void this.#follow();
   }
@@ -81,6 +90,7 @@ export class PostgresFinder {
   /** @param most undefined for a long search. */
   async #find(search: Search, deadline: number, most: number | undefined): Promise<Page> {
     for (;;) {
+      await this.#keeper?.keep(deadline);
       const { madeAt, unindexed } = await this.#catchUp(deadline);
       const page =
         (await this.#findOnStandby(search, deadline, most)) ??
@@ -222,12 +232,18 @@ export class PostgresFinder {
   }
 
   async #indexAll(signal: AbortSignal): Promise<void> {
+    const end = performance.now() + this.#times.indexStatement;
+    await this.#keeper?.keep(end);
     const state = await this.#state();
     if (state.version !== INDEX_VERSION) return;
     if (!state.isComplete) return this.#build(signal);
     let { unindexed, behind } = state;
     this.unindexed = unindexed;
-    if (unindexed === 0) return;
+    if (unindexed === 0) {
+      const compare = async () => (await this.#keeper?.compare(end)) ?? true;
+      this.#isCompared ||= await compare().catch(() => true); // counting may take too long
+      return;
+    }
     while (unindexed > 0 && !signal.aborted) {
       const began = performance.now();
       const { written } = await this.#ask<Written>(WRITTEN);

@@ -166,6 +166,7 @@ interface LogTables {
   readonly isThere: boolean;
   /** Whether a build before version 1.1 has noted changes: for the index only, or several of new books under one number. */
   readonly isOld: boolean;
+  readonly hasIndex: boolean;
   /** Whether other roles than the owner may execute what writes it. */
   readonly isOpen: boolean;
   /** Whether this role has the rights of that owner. */
@@ -196,15 +197,39 @@ const DESCRIBE = `
       and exists (select from pg_attribute where attrelid = to_regclass('book_log_state') and attname = 'looked')
       and (select count(*) = ${Object.keys(TRIGGERS).length} from found where "isSound") as "isThere",
     coalesce(to_regclass('book_index_queue'), to_regclass('book_log_runs')) is not null as "isOld",
+    to_regclass('book_index_state') is not null as "hasIndex",
     exists (select ${othersWho('any(array(select oid from found))')}) as "isOpen",
     (select bool_and(pg_has_role(proowner, 'usage')) from found) as "isOwner"
   from place`;
 
 const OPEN = `other roles may execute its function ${FUNCTION}, and become its owner by it: start the service once as the owner`;
 
-/** Whether each place is on the server that it was made for: no dump was restored, and no shard was moved. */
-const IS_OWN =
-  'select bool_and(system = (pg_control_system()).system_identifier) as "isOwn" from book_log_state';
+/** Whether each place has rows, and is on the server that it was made for: no dump was restored, and no shard was moved. */
+const IS_OWN = `
+  select bool_and(
+    system = (pg_control_system()).system_identifier
+      and exists (select from book_log where book_log.place = book_log_state.place)
+  ) as "isOwn" from book_log_state`;
+
+/** Whether the documented repair asks for it: the log lacks changes. */
+const LACKS_CHANGES = 'select exists (select from book_index_state where version = 0) as "lacksChanges"';
+
+/** The highest numbers are those of the newest row and, in a log that has begun again, of the rows before that. */
+const IS_BEHIND = `
+  select greatest(
+    (select number from book_log where place = 0 order by xid desc, number desc limit 1),
+    (select max(number) from book_log where place = 0 and xid = '3')
+  ) > coalesce(pg_sequence_last_value('book_log_number'), 0) as "isBehind"`;
+const CATCH_UP = `
+  select setval('book_log_number', greatest((select max(number) from book_log), (select last_value from book_log_number)))`;
+
+/** Whether the log of one server is there, and nobody has emptied it. */
+export const IS_SOUND = `
+  select (
+    select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger
+    where tgrelid = to_regclass('books') and tgname in (${Object.keys(TRIGGERS).map((name) => `'${name}'`)})
+      and tgenabled in ('O', 'A')
+  ) and exists (select from book_log) and exists (select from book_log_state) as "isSound"`;
 
 /** Sends a statement that reads. */
 type Read = <Row extends QueryResultRow>(text: string, values?: unknown[]) => Promise<readonly Row[]>;
@@ -217,11 +242,14 @@ type Read = <Row extends QueryResultRow>(text: string, values?: unknown[]) => Pr
  */
 export async function stepsToLog(read: Read, isDistributed: boolean): Promise<string[]> {
   const [found] = await read<LogTables>(DESCRIBE, [Object.keys(TRIGGERS), WRITE]);
-  const { isThere, isOld, isOpen, isOwner, schema } = found as LogTables;
+  const { isThere, isOld, hasIndex, isOpen, isOwner, schema } = found as LogTables;
   const isOpenAway = isDistributed && (await read(isOpenOnWorkers(schema))).length > 0;
   if ((isOpen || isOpenAway) && !isOwner) throw new Error(OPEN);
-  if (isThere && !isOld) {
+  const [index] = hasIndex ? await read<{ lacksChanges: boolean }>(LACKS_CHANGES) : [];
+  if (isThere && !isOld && !index?.lacksChanges) {
     const [places] = await read<{ isOwn: boolean | null }>(IS_OWN);
+    const [numbers] = isDistributed ? [] : await read<{ isBehind: boolean }>(IS_BEHIND);
+    if (places?.isOwn && numbers?.isBehind) return [CATCH_UP];
     if (places?.isOwn) return isOpen ? [closeIn(schema)] : isOpenAway ? [closeOnWorkers(schema)] : [];
   }
   return [
@@ -239,6 +267,7 @@ export async function stepsToLog(read: Read, isDistributed: boolean): Promise<st
     }),
     "update book_log set xid = '3' where xid > '3'", // before all transactions
     'truncate book_log_state',
+    CATCH_UP,
     ...(isDistributed ? [EACH_PLACE] : ONE_PLACE),
     // An index that has followed before would not know what it lacks.
     `do $$ begin if to_regclass('book_index_state') is not null then truncate book_index_state; end if; end $$`,

@@ -17,6 +17,7 @@ import { History, pruneLog } from './history.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { listBooks } from './lists.ts';
 import { PLACES, type PlaceOfLog } from './log.ts';
+import { type Ask, LogKeeper } from './log-keeper.ts';
 import { NewBooks } from './new-books.ts';
 import { Shards } from './shards.ts';
 import { Standby, type Standbys } from './standby.ts';
@@ -66,6 +67,15 @@ export async function openPostgres(
     const { isNew, isPartitioned } = await createStructure(client, times.postgres);
     const shards = new Shards();
     await shards.read((text) => look(client, times.postgres, text));
+    const beginLog = async () => {
+      const { client } = await connectToWritable(hosts, times.postgres);
+      try {
+        await createStructure(client, times.postgres);
+        if (isFound) await prepareIndex(client, false, times.postgres);
+      } finally {
+        void client.end();
+      }
+    };
     const connections = new Connections(hosts, address, times.postgres, shards.servers);
     try {
       if (isFound) await prepareIndex(client, shards.areSeveral, times.postgres);
@@ -76,7 +86,12 @@ export async function openPostgres(
       const ask = (text: string, deadline: number) => connections.query('batches', text, [], deadline);
       const standby = standbys && new Standby(standbys, ask, times);
       void (await standby?.connect())?.end();
-      const finder = isFound ? new PostgresFinder(hosts, connections, standby, times.postgres) : undefined;
+      const askOne: Ask = async <Row extends QueryResultRow>(text: string, deadline: number) =>
+        (await connections.query<Row>('searches', text, [], deadline)).rows[0];
+      const keeper = shards.areSeveral ? undefined : new LogKeeper(askOne, beginLog);
+      const finder = isFound
+        ? new PostgresFinder(hosts, connections, standby, keeper, times.postgres)
+        : undefined;
       const onOne = isPartitioned ? STATEMENTS_IN_PARTITIONS : STATEMENTS;
       const statements = shards.areSeveral ? STATEMENTS_ON_SHARDS : onOne;
       const places = await look<PlaceOfLog>(client, times.postgres, PLACES);
@@ -84,7 +99,7 @@ export async function openPostgres(
       const endPruning = pruneLog(connections, places, kept, isFound ? IS_INDEXED : 'true', times);
       return {
         isNew,
-        ...storeOf(times, connections, statements, shards, finder, standby, places, endPruning),
+        ...storeOf(times, connections, statements, shards, finder, standby, keeper, places, endPruning),
       };
     } catch (error) {
       void connections.close();
@@ -103,6 +118,7 @@ function storeOf(
   shards: Shards,
   finder: PostgresFinder | undefined,
   standby: Standby | undefined,
+  keeper: LogKeeper | undefined,
   places: readonly PlaceOfLog[],
   endPruning: () => void,
 ): Omit<BookStore, 'isNew'> {
@@ -145,11 +161,18 @@ function storeOf(
     update: (updates, deadline) => writes(inPlace(changes.update(updates, deadline))),
     remove: (ids, deadline) => writes(inPlace(changes.remove(ids, deadline))),
     changeIf: (conditional, deadline) => writes(inPlace(changes.changeIf(conditional, deadline))),
-    changes: (cursor, most, deadline) => history.changes(cursor, most, deadline),
+    changes: async (cursor, most, deadline) => {
+      await keeper?.keep(deadline);
+      return history.changes(cursor, most, deadline);
+    },
     watch: (onChange) => history.watch(onChange),
-    states: (id, before, most, deadline) => history.states(id, before, most, deadline),
+    states: async (id, before, most, deadline) => {
+      await keeper?.keep(deadline);
+      return history.states(id, before, most, deadline);
+    },
     undo: async (request, once, deadline) => {
       if (shards.areSeveral) return 'distributed';
+      await keeper?.keep(deadline);
       return writes(connections.transaction('batches', deadline, (query) => undo(query, request, once)));
     },
     search: async (searches, deadline, most) => {

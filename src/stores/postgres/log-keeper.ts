@@ -1,0 +1,79 @@
+// Owns: noticing, while the service runs, that another program has emptied the log of changes or taken a part of it away; then the
+// log begins again.
+// Does not: look on Citus, where only a start does.
+
+import pg, { type QueryResultRow } from 'pg';
+import { StoreUnavailable } from '../../books/store.ts';
+import { within } from '../../within.ts';
+import { STATE } from './book-index.ts';
+import { IS_SOUND } from './log.ts';
+
+/** A table or a column is missing. */
+const MISSING = new Set(['42P01', '42703']);
+
+/** Whether there are as many books as the index has, with the same highest id; null unless it has all rows of the log. */
+const IS_WHOLE = `
+  select case unindexed when 0 then
+    (select count(*) from books) = (select count(*) from book_index)
+      and (select max(id) from books) is not distinct from (select max(id) from book_index)
+    end as "isWhole"
+  from (${STATE}) as state`;
+
+export type Ask = <Row extends QueryResultRow>(text: string, deadline: number) => Promise<Row | undefined>;
+
+export class LogKeeper {
+  readonly #ask: Ask;
+  readonly #begin: () => Promise<void>;
+  #beginning: Promise<void> | undefined;
+
+  /**
+   * @param ask returns the row of a statement.
+   * @param begin makes what is missing, as a start does.
+   */
+  constructor(ask: Ask, begin: () => Promise<void>) {
+    this.#ask = ask;
+    this.#begin = begin;
+  }
+
+  /**
+   * Begins the log again if it is not complete.
+   * @throws StoreUnavailable
+   */
+  async keep(deadline: number): Promise<void> {
+    if (await this.#isSound(deadline)) return;
+    this.#beginning ??= this.#begin().finally(() => {
+      this.#beginning = undefined;
+    });
+    const end = Math.max(0, deadline - performance.now());
+    const begun = this.#beginning.then(
+      () => true,
+      (error: unknown) => {
+        throw new StoreUnavailable(error);
+      },
+    );
+    if (!(await within(end, begun))) throw new StoreUnavailable('the log of changes is made again', 'late');
+  }
+
+  /**
+   * Begins the log again if the index, which has all rows of it, has other books than there are: nothing has noted these changes.
+   * @returns whether it could look.
+   */
+  async compare(deadline: number): Promise<boolean> {
+    const isWhole = (await this.#ask<{ isWhole: boolean | null }>(IS_WHOLE, deadline))?.isWhole;
+    if (isWhole === false) {
+      await this.#ask('update book_index_state set version = 0', deadline);
+      await this.#begin();
+    }
+    return typeof isWhole === 'boolean';
+  }
+
+  async #isSound(deadline: number): Promise<boolean> {
+    try {
+      return (await this.#ask<{ isSound: boolean }>(IS_SOUND, deadline))?.isSound ?? false;
+    } catch (error) {
+      const cause = error instanceof StoreUnavailable ? error.cause : undefined;
+      if (cause instanceof pg.DatabaseError && MISSING.has(cause.code ?? '')) return false;
+      throw error;
+    }
+  }
+}
