@@ -4,6 +4,7 @@ import { MOST_BOOKS } from '../../src/api/book-array.ts';
 import { entityTag } from '../../src/api/conditions.ts';
 import {
   BAD_REQUEST,
+  BODY_COMPRESSED,
   BOOK_DELETED,
   BOOK_NOT_FOUND,
   bookCreated,
@@ -121,7 +122,7 @@ const NOT_A_BOOK = failure(
   INVALID_BOOK,
   'C1, U2, B2, H5',
   'The body is not a JSON object (`POST /books`: not an array), or a title or author is not a text, or a year is not a ' +
-    'whole number without quotes (`POST /undo`: not one number or time). Nothing was changed.',
+    'whole number without quotes (`POST /undo`: not one number or time). Nothing was changed. Remove a byte order mark before the body.',
 );
 
 const NO_PARAMETER = failureWith(
@@ -311,6 +312,9 @@ export const RESPONSES = {
     ),
   ],
   PayloadTooLarge: [TOO_LARGE],
+  BodyCompressed: [
+    failure(BODY_COMPRESSED, 'rule 7', 'The body is compressed (`Content-Encoding`). Send it as it is.'),
+  ],
   MisdirectedRequest: [
     failure(
       MISDIRECTED_REQUEST,
@@ -388,6 +392,7 @@ export const OPTIONAL_HEADERS = [
 const HEADERS_OF_ALL = ['Content-Type', 'X-Content-Type-Options', 'Cache-Control', 'X-Request-Id'];
 const HEADERS_OF_STATUS: Readonly<Record<number, readonly string[]>> = {
   401: ['WWW-Authenticate'],
+  415: ['Accept-Encoding'],
   429: ['Retry-After'],
   503: ['Retry-After'],
 };
@@ -429,6 +434,10 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
     INVALID_TOKEN.headers,
     'www-authenticate',
   ),
+  'Accept-Encoding': {
+    description: 'The codings that a body may have.',
+    schema: { type: 'string', const: 'identity' },
+  },
   'Retry-After': {
     description: 'Seconds to wait before the next attempt.',
     schema: { type: 'integer', minimum: 1, examples: [1] },

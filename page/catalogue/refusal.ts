@@ -1,4 +1,4 @@
-// Owns: which errors mean that repeating a call cannot succeed, and the words for a proxy that alters what it passes on.
+// Owns: which errors mean that repeating a call cannot succeed, and the words for a proxy that alters answers.
 
 import { CatalogueError } from '../../client/src/book-catalogue.ts';
 

@@ -14,7 +14,10 @@ import { createBook, createBooks, listBooks, readBook, removeBook, updateBook } 
 import { allowOrigins, isOfOtherOrigin, isPreflight, permission } from './cors.ts';
 import {
   BAD_REQUEST,
+  BODY_COMPRESSED,
   HEADERS_TOO_LARGE,
+  INVALID_BOOK,
+  INVALID_LOGIN,
   INVALID_TOKEN,
   MISDIRECTED_REQUEST,
   methodNotAllowed,
@@ -53,6 +56,9 @@ const HISTORY_ROUTES: readonly Route[] = [
   { path: '/undo', needsToken: true, handlers: { POST: undoChanges } },
   { path: '/book/:id/history', needsToken: true, handlers: { GET: readHistory, HEAD: readHistory } },
 ];
+
+/** Codings of bodies. Other texts in this header have no effect: some clients put a character set there. */
+const COMPRESSED = /gzip|deflate|compress|br|zstd/i;
 
 /** With what precedes it. */
 const SECOND_SEGMENT = /^(\/[^/]+\/)[^/]+/;
@@ -112,6 +118,8 @@ export function buildApp(parts: AppParts): App {
       else if (files !== undefined)
         answer = (await files.answer(path.decoded, headers, path.query)) ?? NOT_FOUND;
       else answer = await answerTo(route, { request, id, path }, cors);
+      const isUnread = answer === INVALID_BOOK || answer === INVALID_LOGIN;
+      if (isUnread && COMPRESSED.test(headers['content-encoding'] ?? '')) answer = BODY_COMPRESSED;
       // Bodies without a length are shared by all their answers, or produced while they are read.
       if (!http.takeRoom(response, answer)) answer = faults.answerWithoutRoom(id);
     } catch (error) {
