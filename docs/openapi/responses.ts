@@ -333,7 +333,7 @@ export const RESPONSES = {
     failure(
       HEADERS_TOO_LARGE,
       'rule 22',
-      `The request line and headers are longer than ${size(headerLimit)}. The operator may have set another limit.`,
+      `The request line and headers are longer than ${size(headerLimit)}. In a browser, delete the cookies of this host; the operator can raise \`HEADER_LIMIT\`.`,
     ),
   ],
   TokenNotGenerated: [
