@@ -1,6 +1,7 @@
 // Owns: the rules about bodies, byte by byte: every form of JSON, and text that only looks like it. An accepted body comes
 // back exactly as it was meant, a refused one stores nothing, and no body causes an internal error.
 
+import { gzipSync } from 'node:zlib';
 import type { Answer } from './answers.ts';
 import {
   type Body,
@@ -18,7 +19,7 @@ import {
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
 import { full, type Rule } from './rule.ts';
 import type { Book, Service } from './service.ts';
-import { BOOK_NOT_FOUND, created, INVALID, INVALID_LOGIN, retrieved, updated } from './words.ts';
+import { BOOK_NOT_FOUND, COMPRESSED, created, INVALID, INVALID_LOGIN, retrieved, updated } from './words.ts';
 
 const EMPTY = { title: '', author: '', year: 0 };
 
@@ -90,6 +91,26 @@ export const BODIES: readonly Rule[] = [
       }
     },
   ),
+  full.writing('rule 7', 'a compressed body gets 415 and stores nothing', async (service) => {
+    const { id } = await service.create({ title: 'kept' });
+    const before = await service.list();
+    const body = gzipSync('{"title":"compressed"}');
+    for (const coding of ['gzip', 'X-GZIP', 'deflate', 'br', 'zstd', 'identity, gzip']) {
+      const options = { body, headers: { 'content-encoding': coding } };
+      for (const path of ['/token', '/book', '/books']) {
+        const answer = await service.request('POST', path, options);
+        expectAnswer(answer, COMPRESSED);
+        expectEqual(answer.headers.get('accept-encoding'), 'identity', 'accept-encoding', answer);
+      }
+      expectAnswer(await service.request('PUT', `/book/${id}`, options), COMPRESSED);
+      expectAnswer(await service.request('PUT', service.noBook, options), BOOK_NOT_FOUND);
+    }
+    expectEqual(await service.list(), before, 'The list');
+    for (const coding of ['gzip', 'identity', 'UTF-8']) {
+      const options = { body: '{}', headers: { 'content-encoding': coding } };
+      expectAnswer(await service.request('PUT', `/book/${id}`, options), { status: 200 });
+    }
+  }),
   full.writing('rule 5', 'keys are compared after unescaping, and no key is special', async (service) => {
     await expectAccepted(service, KEYS);
   }),

@@ -11,6 +11,9 @@ import { BOOK_NOT_FOUND, DELETED, INVALID, retrieved, TOKEN_REQUIRED, UNMET, upd
 /** A tag that no book has. */
 const OTHER = '"AAAAAAAAAAAAAAAAAAAAAA"';
 
+/** What proxies add to the tag of an answer that they compress. */
+const ENDS = ['-gzip', '-br', '-zstd', '-deflate', '-df', '--gzip', ';br'];
+
 /** Header values that are no list of tags. */
 const UNREADABLE = ['', 'x', '"', '"x', 'w/"x"', '"x" "y"', '"x",y', `"x"${', '.repeat(3000)}y`];
 
@@ -150,6 +153,23 @@ export const CONDITIONS: readonly Rule[] = [
     expectAnswer(await read(service, id, both(tag, tag)), { status: 304 });
     expectAnswer(await change(service, id, { year: 1 }, both(tag, OTHER)), { status: 200 });
     expectAnswer(await remove(service, id, { 'if-none-match': tag }), DELETED);
+  }),
+  full.writing('E3', 'a tag counts without what a proxy that compresses has added to it', async (service) => {
+    const { id, tag } = await create(service);
+    const ending = (end: string) => tag.replace(/"$/, `${end}"`);
+    for (const known of ENDS.map(ending)) {
+      expectAnswer(await change(service, id, {}, { 'if-match': `${OTHER}, ${known}` }), { status: 200 });
+      expectAnswer(await change(service, id, {}, { 'if-match': `W/${known}` }), UNMET);
+      for (const same of [known, `W/${known}`]) {
+        expectAnswer(await read(service, id, { 'if-none-match': same }), { status: 304 });
+        expectAnswer(await change(service, id, {}, { 'if-none-match': same }), UNMET);
+      }
+    }
+    for (const known of ['x', '-xyz', '-GZIP', 'gzip', '-gzip-gzip'].map(ending)) {
+      expectAnswer(await change(service, id, {}, { 'if-match': known }), UNMET);
+      expectAnswer(await read(service, id, { 'if-none-match': known }), { status: 200 });
+    }
+    expectAnswer(await remove(service, id, { 'if-match': ending('-gzip') }), DELETED);
   }),
   full.writing(
     'E3',

@@ -2,6 +2,7 @@
 // Does not: take changes back by a time that has come.
 
 import { randomUUID } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
 import type { Answer } from './answers.ts';
 import { history, put, remove, type State } from './changes.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
@@ -11,6 +12,7 @@ import type { Book, Service } from './service.ts';
 import {
   BOOK_NOT_FOUND,
   CHANGE_NOT_FOUND,
+  COMPRESSED,
   INVALID,
   INVALID_KEY,
   INVALID_TOKEN,
@@ -243,7 +245,7 @@ export const UNDOS: readonly Rule[] = [
     for (const body of numbers) expectAnswer(await undo(service, body), CHANGE_NOT_FOUND);
     await expectState(service, id, after);
   }),
-  ofUndo('H5, rules 5 and 6', 'a body that does not name one of the three gets 400', async (service) => {
+  ofUndo('H5, rules 5 to 7', 'a body that does not name one of the three gets 400', async (service) => {
     const before = await service.create({ title: 'a' });
     const after = await put(service, before.id, { title: 'b' });
     const change = await newestOf(service, before.id);
@@ -255,6 +257,8 @@ export const UNDOS: readonly Rule[] = [
       { change, since: null },
     ];
     for (const body of [...INVALID_BODIES, ...two]) expectAnswer(await undo(service, body), INVALID);
+    const options = { body: gzipSync(JSON.stringify({ change })), headers: { 'content-encoding': 'gzip' } };
+    expectAnswer(await service.request('POST', '/undo', options), COMPRESSED);
     const long = `{"change":${change}}${' '.repeat(MEBIBYTE)}`;
     expectAnswer(await undo(service, long), TOO_LARGE);
     await expectState(service, before.id, after);

@@ -23,6 +23,7 @@ export const CHANGE_NOT_FOUND = refusal(404, 'Change not found');
 export const METHOD_NOT_ALLOWED = refusal(405, 'Method not allowed');
 export const UNMET = refusal(412, 'Precondition failed');
 export const TOO_LARGE = refusal(413, 'Payload too large');
+export const COMPRESSED = refusal(415, 'Unsupported content encoding');
 export const TOO_MANY = refusal(429, 'Too many attempts');
 export const KEY_USED = refusal(422, 'Idempotency key already used');
 export const NO_UNDO = refusal(422, 'Undo is not available');

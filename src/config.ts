@@ -44,7 +44,7 @@ export const SETTINGS = {
     name: 'HOST',
     help: 'address to listen on',
     absent:
-      'this machine only, until `AUTH_USERNAME`, `AUTH_PASSWORD` and `SECRET_TOKEN` are set; then every address',
+      '`127.0.0.1`, this machine only, until `AUTH_USERNAME`, `AUTH_PASSWORD` and `SECRET_TOKEN` are set; then every address',
     none: '(every address)',
     read: readHost,
   },
@@ -116,7 +116,7 @@ export const SETTINGS = {
   adminHost: {
     name: 'ADMIN_HOST',
     help: 'address to listen on for `ADMIN_PORT`',
-    absent: 'this machine only',
+    absent: '`127.0.0.1`, this machine only',
     read: (given) => addressOf(given.text('ADMIN_HOST') ?? LOOPBACK),
   },
   page: {

@@ -78,6 +78,9 @@ const WAIT = 25;
 /** Milliseconds between two requests for changes if the service answers at once that there are none. */
 const POLL = 2000;
 
+/** Of an answer without a tag, or with one that the service refuses although the book is as it was. */
+const ALTERED = 'a proxy changes the header ETag, which makes a change safe';
+
 /** A book catalogue service. It logs in when needed. */
 export class BookCatalogue {
   readonly #url: URL;
@@ -322,8 +325,7 @@ export class BookCatalogue {
         const stored = this.#bookOf(before, 200);
         if (!isSame(stored, expected)) throw new BookChanged('Precondition failed', stored, before);
         tag = this.#tagOf(stored);
-        if (tag === undefined)
-          throw new CatalogueError('the answer has no etag, which makes a change safe', before); // a proxy removed it
+        if (tag === undefined) throw new CatalogueError(ALTERED, before);
       }
       const answer = await send({ ...request, headers: { 'if-match': tag } });
       if (answer.status !== 412) return answer;
@@ -334,16 +336,16 @@ export class BookCatalogue {
       const isAsWanted = current !== undefined && request.body !== undefined && isSame(current, wanted);
       if (isAsWanted && answer.mayBeDone) return after;
       // Some runtimes repeat a request by themselves: its first attempt may have made the book so.
-      throw new BookChanged(answer.message, current, {
-        ...answer,
-        mayBeDone: answer.mayBeDone || isAsWanted,
-      });
+      const mayBeDone = answer.mayBeDone || isAsWanted;
+      if (current !== undefined && isSame(current, expected))
+        throw new CatalogueError(ALTERED, { ...after, mayBeDone });
+      throw new BookChanged(answer.message, current, { ...answer, mayBeDone });
     });
   }
 
   /**
    * If-Match takes only strong tags. A proxy that compresses an answer makes its tag a weak one, although the service
-   * gives each content its own tag.
+   * gives each content its own tag. What else such proxies add, the service ignores.
    */
   #bookOf(answer: Answer, status: number): Book {
     const book = dataOf(answer, status) as Book;

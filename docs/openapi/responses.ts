@@ -81,7 +81,7 @@ const NOT_A_BOOK = failure(
   answers.INVALID_BOOK,
   'C1, U2, B2, H5',
   'The body is not a JSON object (`POST /books`: not an array), or a title or author is not a text, or a year is not a ' +
-    'whole number without quotes (`POST /undo`: not one number or time). Nothing was changed.',
+    'whole number without quotes (`POST /undo`: not one number or time). Nothing was changed. Remove a byte order mark before the body.',
 );
 
 const NO_PARAMETER = failureWith(
@@ -285,6 +285,13 @@ export const RESPONSES = {
     ),
   ],
   PayloadTooLarge: [TOO_LARGE],
+  BodyCompressed: [
+    failure(
+      answers.BODY_COMPRESSED,
+      'rule 7',
+      'The body is compressed (`Content-Encoding`). Send it as it is.',
+    ),
+  ],
   MisdirectedRequest: [
     failure(
       answers.MISDIRECTED_REQUEST,
@@ -303,7 +310,7 @@ export const RESPONSES = {
     failure(
       answers.HEADERS_TOO_LARGE,
       'rule 22',
-      `The request line and headers are longer than ${size(headerLimit)}. The operator may have set another limit.`,
+      `The request line and headers are longer than ${size(headerLimit)}. In a browser, delete the cookies of this host; the operator can raise \`HEADER_LIMIT\`.`,
     ),
   ],
   TokenNotGenerated: [
@@ -362,6 +369,7 @@ export const OPTIONAL_HEADERS = [
 const HEADERS_OF_ALL = ['Content-Type', 'X-Content-Type-Options', 'Cache-Control', 'X-Request-Id'];
 const HEADERS_OF_STATUS: Readonly<Record<number, readonly string[]>> = {
   401: ['WWW-Authenticate'],
+  415: ['Accept-Encoding'],
   429: ['Retry-After'],
   503: ['Retry-After'],
 };
@@ -403,6 +411,10 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
     answers.INVALID_TOKEN.headers,
     'www-authenticate',
   ),
+  'Accept-Encoding': {
+    description: 'The codings that a body may have.',
+    schema: { type: 'string', const: 'identity' },
+  },
   'Retry-After': {
     description: 'Seconds to wait before the next attempt.',
     schema: { type: 'integer', minimum: 1, examples: [1] },

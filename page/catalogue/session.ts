@@ -5,6 +5,7 @@
 import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/src/book-catalogue.ts';
 import { find, refocus } from '../elements/dom.ts';
 import { counted } from '../elements/text.ts';
+import { ALTERED } from './refusal.ts';
 
 /**
  * Why the catalogue cannot be reached, in words. Most of it is the work of a proxy: one with its own passwords (`locked`), with
@@ -19,8 +20,7 @@ const TROUBLES = {
   'signed out':
     'A login page in front of the catalogue answers in its place. Open this address in another tab, log in there, and come back.',
   forbidden: 'A proxy in front of the catalogue forbids what this page asks for. Tell the operator.',
-  altered:
-    'A proxy in front of the catalogue changes what it passes on: the headers Authorization, Link or ETag, or an answer. Tell the operator.',
+  altered: ALTERED,
 } as const;
 
 export type Reach = keyof typeof TROUBLES;
@@ -274,12 +274,6 @@ export class Session {
   }
 }
 
-/** Headers without which the page cannot use an answer. */
-const NEEDED = [
-  [/^GET .*\/books\?/, 'link'],
-  [/^GET .*\/book\/\d+$/, 'etag'],
-] as const;
-
 /**
  * @param request its method and URL.
  * @returns what is wrong with an answer; undefined if it seems to be the catalogue's, whatever it says.
@@ -288,7 +282,7 @@ function troubleIn({ type, status, headers }: Response, request: string): Reach 
   if (status === 503) return 'busy';
   if (/^(?:basic|digest|negotiate|ntlm)\b/i.test(headers.get('www-authenticate') ?? '')) return 'locked';
   if (headers.get('content-type')?.startsWith('application/json') === true) {
-    const isCut = NEEDED.some(([answered, header]) => answered.test(request) && !headers.has(header));
+    const isCut = /^GET .*\/books\?/.test(request) && !headers.has('link');
     return status === 200 && isCut ? 'altered' : undefined;
   }
   if (status === 413) return undefined; // a smaller request may arrive

@@ -4,7 +4,7 @@
 
 import type { Book, BookChanges } from '../../client/src/book.ts';
 import { BookChanged } from '../../client/src/book-catalogue.ts';
-import { isRefusal } from '../catalogue/refusal.ts';
+import { ALTERED, isRefusal } from '../catalogue/refusal.ts';
 import type { Session } from '../catalogue/session.ts';
 import { AS_IT_IS, find, make, refocus, sentence } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
@@ -252,6 +252,9 @@ export class Edits {
       this.#edits.delete(id);
       this.#refused.delete(id);
       this.onGone({ ...before, ...changes });
+    } else if (isRefusal(error) && error.status === 200) {
+      this.#set({ ...edit, kind: 'unsaved' }); // until the person tries again: the next answer is no other
+      show([...sentence`“${titleOf(before)}” is not stored. `, ALTERED]);
     } else if (isRefusal(error)) {
       this.#discard(edit);
       show([...sentence`“${titleOf(before)}” was not changed: `, `${error.message}.`]);

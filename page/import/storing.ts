@@ -67,7 +67,7 @@ function isAway(error: unknown): boolean {
     error instanceof CatalogueError &&
     (error.status === undefined ||
       [401, 429].includes(error.status) ||
-      error.status < 400 ||
+      (error.status < 400 && error.isForeign) ||
       error.status >= 500)
   );
 }

@@ -43,6 +43,9 @@ const HISTORY_ROUTES: readonly Route[] = [
   { path: '/book/:id/history', needsToken: true, handlers: { GET: readHistory, HEAD: readHistory } },
 ];
 
+/** Codings of bodies. Other texts in this header have no effect: some clients put a character set there. */
+const COMPRESSED = /gzip|deflate|compress|br|zstd/i;
+
 /** With what precedes it. */
 const SECOND_SEGMENT = /^(\/[^/]+\/)[^/]+/;
 
@@ -105,6 +108,8 @@ export function buildApp(parts: AppParts): App {
       else if (files !== undefined)
         answer = (await files.answer(path.decoded, headers, path.query)) ?? answers.NOT_FOUND;
       else answer = await answerTo(route, { request, id, path }, cors);
+      const isUnread = answer === answers.INVALID_BOOK || answer === answers.INVALID_LOGIN;
+      if (isUnread && COMPRESSED.test(headers['content-encoding'] ?? '')) answer = answers.BODY_COMPRESSED;
       // Bodies without a length are shared by all their answers, or produced while they are read.
       if (!http.takeRoom(response, answer)) answer = faults.answerWithoutRoom(id);
     } catch (error) {

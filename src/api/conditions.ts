@@ -6,8 +6,12 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Condition, Tags } from '../books/condition.ts';
 import type { Exchange } from './exchange.ts';
 
-/** An element of a list of entity tags, with what separates it from the next; it may be empty (RFC 9110 section 5.6.1). */
-const ELEMENT = /(?:(W\/)?"([!#-~\x80-\xff]*)")?[ \t]*(?:,[ \t]*|$)/y;
+/**
+ * An element of a list of entity tags, with what separates it from the next; it may be empty (RFC 9110 section 5.6.1). Only a
+ * tag of the service's own length is captured, without the suffix of a proxy that compresses: tags may end with `-br`.
+ */
+const ELEMENT =
+  /(?:(W\/)?"(?:([\w-]{22})(?:(?:--?|;)(?:gzip|br|zstd|deflate|df))?|[!#-~\x80-\xff]*)")?[ \t]*(?:,[ \t]*|$)/y;
 
 /** @returns undefined if the request has no condition. */
 export function conditionOf(headers: IncomingHttpHeaders): Condition | undefined {

@@ -151,6 +151,12 @@ export const methodNotAllowed = (allowed: readonly string[]) =>
   withHeaders(failure(405, 'Method not allowed'), 'allow', allowed.join(', '));
 export const REQUEST_TIMEOUT = failure(408, 'Request timeout');
 export const PAYLOAD_TOO_LARGE = failure(413, 'Payload too large');
+/** Names the only coding that a body may have (RFC 9110 section 12.5.3). */
+export const BODY_COMPRESSED = withHeaders(
+  failure(415, 'Unsupported content encoding'),
+  'accept-encoding',
+  'identity',
+);
 export const MISDIRECTED_REQUEST = failure(421, 'Misdirected request');
 export const HEADERS_TOO_LARGE = failure(431, 'Request header fields too large');
 export const INTERNAL_ERROR = failure(500, 'Internal server error');

@@ -1,11 +1,12 @@
 // The librarians' page behind a proxy that does not only pass on: what the page says then, and that nothing typed is lost.
 // It takes long, and begins first.
 
+import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { passOn, startFront } from '../support/front.ts';
-import { describePage, listed, logIn, row, searchField, shown, WAYS } from '../support/page.ts';
+import { cell, describePage, listed, logIn, row, searchField, sent, shown, WAYS } from '../support/page.ts';
 import { pageOf, SQLITE, startTestService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -34,6 +35,12 @@ function without(header: string): Answer {
   return altered((answered, outgoing) => {
     const { [header]: _, ...others } = answered.headers;
     answered.pipe(outgoing.writeHead(answered.statusCode as number, others));
+  });
+}
+
+function withTag(etag: string): Answer {
+  return altered((answered, outgoing) => {
+    answered.pipe(outgoing.writeHead(answered.statusCode as number, { ...answered.headers, etag }));
   });
 }
 
@@ -122,6 +129,31 @@ describePage('the librarians’ page behind a proxy', ({ openCatalogue, openDesk
       });
       await trouble(desk, text).waitFor({ state: 'hidden' });
       await row(desk, 'Emma').filter({ hasText: '1816' }).waitFor();
+    });
+  }
+
+  for (const [name, answer, puts] of [
+    ['changes', withTag('"AAAAAAAAAAAAAAAAAAAAAA-xyz"'), ['PUT /book/7 {"year":1816}']],
+    ['removes', without('etag'), []],
+  ] as const) {
+    test(`one that ${name} the tags of books: the page says so, keeps what was typed, and waits for the person`, async (context) => {
+      let isThere = true;
+      const catalogue = await openCatalogue(context, {
+        front: (incoming, outgoing, forward) => {
+          if (isThere && incoming.url?.startsWith('/book/')) answer(outgoing, forward, incoming);
+          else forward();
+        },
+      });
+      const { page: desk, client } = catalogue;
+      await desk.clock.install();
+      await keyboard.edit(desk, 'Emma', 'year', '1816');
+      await desk.getByText(`“Emma” is not stored. ${ALTERED}`).filter({ visible: true }).first().waitFor();
+      await desk.clock.runFor(60_000);
+      await sent(catalogue, puts);
+      assert.equal(await cell(desk, 'Emma', 'year').textContent(), '1816');
+      isThere = false;
+      await row(desk, 'Emma').getByRole('button', { name: 'Try again' }).click();
+      await waitUntil(async () => (await client.list())[6]?.year === 1816);
     });
   }
 

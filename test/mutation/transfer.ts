@@ -305,6 +305,12 @@ export const TRANSFER_MUTANTS = new Mutants()
   .change("headers: { 'if-match': tag }", 'headers: {}')
   .mutant('the client takes its own change for that of another client', CLIENT, 'its own change after')
   .change('if (isAsWanted && answer.mayBeDone) return after;', '')
+  .mutant(
+    'the client takes a tag that a proxy has changed for a change',
+    ANSWERS,
+    'a tag that is refused although',
+  )
+  .change('if (current !== undefined && isSame(current, expected))', 'if (false)')
   .in('client/src/session.ts')
   .mutant('the client uses a token after it has expired', ANSWERS, 'however wrong the clock')
   .change('const USED_PART = 0.9;', 'const USED_PART = 1.6;')

@@ -247,6 +247,7 @@ const OTHERS: readonly WrongService[] = [
   ['I3: a request that failed', 'a failed request uses up its key', repeat(/^idempotency-key: .*$/m, 400)],
   ['I1', 'any key is a key', ask(/^idempotency-key: .*$/m, 'idempotency-key: key')],
   ['E3: a book is changed', 'If-Match compares weakly', ask(/(?<=^if-match: .*)W\//gm, '')],
+  ['E3: a tag counts', 'what proxies add to a tag counts', ask(/(?<=^if-.*)-br"/gm, '-xyz"')],
   ['E3: of 32', 'If-Match is ignored', ask(/^if-match: .*\n/m, '')],
   ['E3: clients', 'If-Match: * would do', ask(/^if-match: .*$/m, 'if-match: *')],
   ['E3: If-None-Match', 'If-None-Match is ignored by PUT', ask(/^(PUT [\s\S]*)if-none-match: .*\n/, '$1')],

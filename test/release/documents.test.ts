@@ -195,6 +195,9 @@ test('docs/changes.md: the commands print what the page shows, and the loop foll
   const login = first.split('\n', 1).join('');
   assert.match(await place.run(login, rounds), /^\{"id":1,.*"title":"Emma".*\}\n$/);
   assert.equal(readFileSync(join(place.folder, 'page.out'), 'utf8').replace(/.*"data":/, ''), '[]}');
+  const noWait = rounds.replace('Prefer: wait=1', 'Prefer: nothing').replace('sleep 5', 'echo pause');
+  assert.match(await place.run(login, noWait), /^\{"id":1,.*\}\npause\n$/);
+  assert.match(await place.run('TOKEN=expired', noWait), /^pause\n\{"id":1,.*\}\n$/);
 });
 
 test('docs/undo.md: the commands print what the page shows', async (context) => {

@@ -11,7 +11,7 @@ import type { RawAnswer } from '../../conformance/answers.ts';
 import { CHUNKED, unreadable } from '../../conformance/raw-requests.ts';
 import { accepts, Client, Connection, parseAnswers, readEnvelope, type Target } from '../support/client.ts';
 import { blockOf } from '../support/documents.ts';
-import { answer, startFront } from '../support/front.ts';
+import { answer, passOn, startFront } from '../support/front.ts';
 import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
 import { HOST } from '../support/raw-requests.ts';
@@ -133,6 +133,13 @@ const PROXIES: Readonly<Record<string, Start>> = {
   },
 };
 
+const WAITED: Readonly<Record<string, Start>> = {
+  ...PROXIES,
+  async 'deploy/nginx.conf'(page) {
+    return startNginx((port) => documented(port, [page, page]));
+  },
+};
+
 const AUTHORITY = readFileSync(pathTo('test/fixtures/tls/authority.crt'), 'utf8');
 setDefaultCACertificates([...getCACertificates(), AUTHORITY]);
 
@@ -169,6 +176,26 @@ for (const [name, start] of Object.entries(PROXIES)) {
     });
   }
 }
+
+test('rule H3: the longest wait for a change, answered some seconds late, is answered behind every documented proxy', async (context) => {
+  const service = await startServiceProcess(await SQLITE.freshUrl(), TRUSTING);
+  context.after(() => service.stop());
+  const headers = { authorization: service.client.token, prefer: 'wait=60' };
+  const behind = Object.entries(WAITED).map(async ([name, start]) => {
+    let waits = 0;
+    const front = await startFront(context, (incoming, outgoing) => {
+      waits += 1;
+      passOn(service, incoming, outgoing, (answered) => {
+        setTimeout(() => answered.pipe(outgoing.writeHead(200, answered.headers)), 5000);
+      });
+    });
+    const proxy = await start(front.port, '/');
+    context.after(() => proxy.stop());
+    const { status, headers: answered } = await fetch(`${proxy.url}/changes`, { headers });
+    assert.deepEqual([status, answered.get('preference-applied'), waits], [200, 'wait=60', 1], name);
+  });
+  await Promise.all(behind);
+});
 
 test('rules 9 and 20: behind an nginx whose connections to the service clients share, after each hostile request every client still gets its own answers', async (context) => {
   const service = await startServiceProcess(await SQLITE.freshUrl());
