@@ -13,7 +13,7 @@ import { type Fault, Tokenizer, WITHOUT_QUOTING } from './csv-tokenizer.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
 import { isFull, readBatches, shorten } from './rows.ts';
 import { TextInput } from './text-input.ts';
-import { readYear } from './years.ts';
+import { isNewYear, readYear } from './years.ts';
 
 /** The index of a column that does not exist. */
 const NOWHERE = -1;
@@ -137,7 +137,8 @@ class CsvRecords {
     if (id === undefined && this.#id !== NOWHERE)
       return this.#damaged(this.#id) ?? { field: this.#id, reason: 'is not an id from 1 to 2^53−1' };
     const original = id === undefined ? undefined : this.#ownText;
-    return { id, title, author, year, line: this.#input.line, original };
+    const fields = { title, author, year, isNewYear: isNewYear(this.#field(yearField)) };
+    return { ...fields, id, line: this.#input.line, original };
   }
 
   /** Whether all fields are empty, or blanks: spreadsheets leave such rows behind. */

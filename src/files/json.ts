@@ -3,7 +3,7 @@
 // Does not: end at an invalid record: it rejects records that are not objects or have an invalid field (rules 2 to 4).
 // But a file whose first records all have their books elsewhere is refused as a whole.
 
-import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts';
+import { type BookFields, readBookChanges, readBookId } from '../books/book.ts';
 import { type JsonObject, parseJsonObject } from '../json/parse.ts';
 import { OperatorError } from '../operator-error.ts';
 import {
@@ -19,9 +19,10 @@ import {
 import { assertReadable, elsewhere, unfinished } from './json-shape.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
 import { isMembers, readAuthors, readYearIn } from './json-values.ts';
-import type { OpenBatch, Reading, ReadingOptions } from './rows.ts';
+import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
 import { isFull, readBatches, shorten } from './rows.ts';
 import { TextInput } from './text-input.ts';
+import { isNewYear } from './years.ts';
 
 /** Characters of the file whose objects determine the columns. */
 const BEGINNING = 64 * 1024;
@@ -209,10 +210,10 @@ class JsonRecords {
     try {
       if (!namesOf(columns).some((name) => Object.hasOwn(object, name)))
         throw new FieldError(undefined, WITHOUT_BOOK);
-      const { title = '', author = '', year = 0 } = readFields(object, columns);
+      const fields = readFields(object, columns);
       const id = this.#keepIds ? readId(object) : undefined;
       const original = id === undefined ? undefined : record.text;
-      batch.books.push({ id, title, author, year, line: record.line, original });
+      batch.books.push({ ...fields, id, line: record.line, original });
     } catch (error) {
       if (!(error instanceof FieldError)) throw error;
       const value = ownValue(object, error.column);
@@ -242,13 +243,16 @@ class JsonRecords {
 }
 
 /** @throws FieldError */
-function readFields(object: JsonObject, columns: Columns): BookChanges {
+function readFields(object: JsonObject, columns: Columns): BookFields & Pick<ReadBook, 'isNewYear'> {
   const title = ownValue(object, columns.title) ?? '';
   const author = readAuthors(ownValue(object, columns.author) ?? '');
   if (author === undefined) throw new FieldError(columns.author, 'is neither a string nor a list of names');
   const [year, yearColumn] = firstYear([columns.year, ...columns.otherYears], (name) => yearIn(object, name));
   const fields = readBookChanges({ title, author, year });
-  if (fields !== undefined) return fields;
+  if (fields !== undefined) {
+    const date = `${ownValue(object, yearColumn)}`; // also of an array with one
+    return { title: '', author: '', year: 0, ...fields, isNewYear: isNewYear(date) };
+  }
   if (readBookChanges({ title }) === undefined) throw new FieldError(columns.title, explainText(title));
   if (readBookChanges({ author }) === undefined) throw new FieldError(columns.author, explainText(author));
   throw new FieldError(yearColumn, 'is neither a whole number within ±(2^53−1) nor a string');

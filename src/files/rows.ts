@@ -58,6 +58,8 @@ export interface Reading {
 
 /** A book that may be stored (rules 1 to 4). A text or a year that the record lacks is '' or 0. */
 export interface ReadBook extends BookFields {
+  /** Whether its year began at a time that the file has in UTC, as 31 December. */
+  readonly isNewYear: boolean;
   /** Its own id, where ids are kept (rule 10). */
   readonly id: number | undefined;
   /** The line where its record begins; the file's first line is 1. */

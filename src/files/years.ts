@@ -81,9 +81,21 @@ const ORDINAL = /^(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|er|re|[eoaºª])?$|^(?:
 
 /**
  * The dates that programs store for books without one. Of Calibre, 1 January 101, UTC (src/calibre/utils/iso8601.py), and
- * west of Greenwich the day before; of .NET, the first day of year 1; of MySQL, 0000-00-00.
+ * west of Greenwich the day before; of .NET, the first day of year 1, perhaps in UTC; of MySQL, 0000-00-00.
  */
-const UNDEFINED = /^(?:0101-01-01|0100-12-31|0001-01-01|0000-00-00|0?1([-/.])0?1\1 ?0001(?!\d))/;
+const UNDEFINED = /^(?:0101-01-01|0100-12-31|0001-01-01|0000-(?:00-00|12-31)|0?1([-/.])0?1\1 ?0001(?!\d))/;
+
+/** 31 December, as ISO 8601, databases and HTTP write it, and a time in UTC, from which fractions of 0 were removed. */
+const NEW_YEARS_EVE =
+  /^(?:\+?(?<year>\d+)([-/])12\2\s?31|(?:\D+ )?31 dec (?<last>\d{4}))[t ](?<time>\d\d:\d\d(?::\d\d)?)(?:[.,]0+)?\s?(?:z|utc|gmt|[+-]00(?::?00)?)(?:\[(?:etc\/)?utc\])?$/;
+
+/**
+ * The times in UTC at which a day begins in some time zone east of Greenwich, with summer time: UTC+14 to +1, half hours from
+ * +12:30 to +3:30, and +13:45, +12:45, +9:45, +8:45, +5:45. A time of day between them is one. Until 1941, zones had odd
+ * minutes and seconds; but nobody notes the time of day of a book so old.
+ */
+const BEGINNING_OF_DAY = /^(?:(?:1\d|2[0-3]):00|(?:1[1-9]|20):30|1[01458]:15)(?::00)?$/;
+const FIRST_WITHOUT_ODD_ZONES = 1942;
 
 /** A year of an era of East Asia has three digits at most. The other number is that of the Gregorian calendar. */
 const WITH_ERA =
@@ -106,8 +118,7 @@ let monthNames: ReadonlySet<string> | undefined;
 /**
  * Reads a year of the Gregorian or Julian calendar. Years before the common era are negative: 44 BC is -44, as in
  * Goodreads and goodbooks-10k, and not -43, as astronomers count. A date that may mean several years, such as
- * `1997-1998`, is not a year. A timestamp counts as it is written, even one in UTC that was New Year's Day elsewhere:
- * the text does not show the local date.
+ * `1997-1998`, is not a year.
  * @returns 0 if the text means that there is no year; the reason if it is not one unambiguous year.
  */
 export function readYear(text: string): number | string {
@@ -125,11 +136,29 @@ export function readYear(text: string): number | string {
   const [, after, before] = WITH_ERA.exec(simple) ?? [];
   if (calendar !== undefined && (after ?? before) !== undefined) return Number(after ?? before);
   if (calendar !== undefined) return `is of the ${calendar} calendar: write the year of the Gregorian one`;
+  const newYear = newYearIn(simple);
+  if (newYear !== undefined) return newYear;
   const year = DECADE.test(simple) ? undefined : (readDate(withoutBrackets(simple)) ?? readTwice(simple));
   if (year === undefined) return DECIMAL.test(simple) ? 'is not a whole number' : UNCLEAR;
   if (OTHER_DIGITS.test(trimmed) && (year < EARLIEST || year > new Date().getFullYear() + ANNOUNCED))
     return 'is perhaps of another calendar: write the year of the Gregorian one in digits from 0 to 9';
   return year;
+}
+
+/**
+ * Whether a text is the beginning of a year somewhere, but written in UTC, where that is the evening before: Calibre in Berlin
+ * writes 1 January 2000 as `1999-12-31T23:00:00+00:00`. Its year is the new one.
+ */
+export function isNewYear(text: string): boolean {
+  if (!text.includes('31') || text.length > LONGEST) return false;
+  const simple = simplified(text.trim());
+  return !UNDEFINED.test(simple) && newYearIn(simple) !== undefined;
+}
+
+function newYearIn(simple: string): number | undefined {
+  const { year, last = year, time = '' } = NEW_YEARS_EVE.exec(simple)?.groups ?? {};
+  const isOdd = Number(last) < FIRST_WITHOUT_ODD_ZONES && time >= '10:00' && time < '24';
+  return BEGINNING_OF_DAY.test(time) || isOdd ? Number(last) + 1 : undefined;
 }
 
 /** In lower case, with the digits 0 to 9, the signs of ASCII instead of full-width ones, and no invisible ones. */

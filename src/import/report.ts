@@ -130,7 +130,7 @@ export class ImportReport implements BatchReport {
         `${rows} written to ${to}${this.#options.isDryRun || this.#rejects?.isFile === false ? '' : advice}.`,
       );
     }
-    const { withTakenId, ofTheFuture, short, alike, alikeLines } = tally;
+    const { withTakenId, ofTheFuture, newYears, short, alike, alikeLines } = tally;
     if (short > 0) {
       const what = short === 1 ? '1 row ends' : `${short} rows end`;
       this.#say(`${what} before the last column in use: what is missing was read as empty.`);
@@ -149,6 +149,10 @@ export class ImportReport implements BatchReport {
       const what = ofTheFuture === 1 ? '1 book has a year' : `${ofTheFuture} books have years`;
       this.#say(`${what} after 2100: are these dates? --year names another column.`);
     }
+    if (newYears > 0)
+      this.#say(
+        `${counted(newYears, 'date')} in UTC, on 31 December, ${newYears === 1 ? 'is' : 'are'} midnight in another time zone: stored as the new year.`,
+      );
     if (withTakenId === 1) {
       this.#say('1 row has an id that belongs to another book: --ids new gives it a new one.');
     } else if (withTakenId > 1) {

@@ -214,6 +214,12 @@ test('a file of which half is UTF-8 is never another encoding; rows above the he
   assert.deepEqual(await read(unknown, chosen), [undefined, undefined, '', 0, ';', ['Emma']]);
 });
 
+test('dates in UTC that are of the new year elsewhere are counted', async () => {
+  const rows = 'a,1999-12-31T23:00:00Z\nb,1999-12-31T05:00:00Z\n';
+  const { understood } = await choose('a.csv', `title,year\n${rows}`);
+  assert.deepEqual([understood.newYears, understood.first[0].year], [1, 2000]);
+});
+
 test('books that are the same to the eye, in the file or in the catalogue, are doubtful', async () => {
   const rows = ['Cien a\u{f1}os', 'Cien  a\u{f1}os', 'Cien an\u{303}os', 'Cien a\u{f1}os', 'Ubik', 'Solaris'];
   const { file } = await choose('a.csv', `title\n${rows.join('\n')}\n`);

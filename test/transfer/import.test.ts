@@ -290,6 +290,23 @@ describe('import', () => {
     });
   });
 
+  test('midnight of New Year elsewhere, which the file has in UTC as 31 December, is of the new year, and counted', async () => {
+    const folder = folderWith({
+      'calibre.csv':
+        'authors,title,pubdate\nA,Berlin,1999-12-31T23:00:00+00:00\nB,Delhi,1999-12-31T18:30:00+00:00\n' +
+        'C,New York,2000-01-01T05:00:00+00:00\nD,An evening,1999-12-31T23:15:42+00:00\nE,None,0100-12-31T23:00:00Z\n',
+      'calibre.json':
+        '[{"title":"Tokyo","pubdate":"1999-12-31T15:00:00+00:00"},{"title":"F","publish_date":["1999-12-31 12:00:00Z"]}]',
+    });
+    const url = await SQLITE.freshUrl();
+    const said = '2 dates in UTC, on 31 December, are midnight in another time zone: stored as the new year.';
+    for (const name of ['calibre.csv', 'calibre.json'])
+      assert.ok((await importing(url, folder, name)).stdout.endsWith(`\n${said}\n`), name);
+    const years = (await booksOf(url)).map(({ title, year }) => `${title} ${year}`);
+    const expected = 'Berlin 2000, Delhi 2000, New York 2000, An evening 1999, None 0, Tokyo 2000, F 2000';
+    assert.equal(years.join(', '), expected);
+  });
+
   test('the report names the other columns where none has the usual name of the author or of the year', async () => {
     const folder = folderWith({ 'a.csv': 'id,Title,First Name,Last Name,refused\n1,Emma,Jane,Austen,\n' });
     const { stderr } = await importing(await SQLITE.freshUrl(), folder, 'a.csv');
