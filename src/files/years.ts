@@ -1,5 +1,6 @@
 // Owns: which year a text of another program means.
-// Does not: guess: a text that is not an unambiguous year is refused, and so is a year of another calendar.
+// Does not: guess: a text that is not an unambiguous year is refused. It converts no year of another calendar: the new years of
+// two calendars differ, so that one year is parts of two.
 //
 // The forms are those found in such files: goodbooks-10k (`2008.0`), Goodreads (`2019`, `-600` for 600 BC,
 // `2020/10/25`), Calibre (ISO timestamps), Open Library (`July 16, 2019`, `Sep 29th, 2021`, `2006-03`), BookBrainz
@@ -7,7 +8,6 @@
 // `2010年3月`, `1999 г.`).
 
 import { fold } from '../books/folding.ts';
-import { otherCalendar } from './calendars.ts';
 
 /** Languages whose names and abbreviations of months are read, as Intl has them. */
 const LANGUAGES =
@@ -97,6 +97,10 @@ const NEW_YEARS_EVE =
 const BEGINNING_OF_DAY = /^(?:(?:1\d|2[0-3]):00|(?:1[1-9]|20):30|1[01458]:15)(?::00)?$/;
 const FIRST_WITHOUT_ODD_ZONES = 1942;
 
+/** `昭和12年`, `昭12`, `S12`, `㍼12`, `Showa 12`, `民國99年`, `光緒三年`: the number is no year of the Gregorian calendar. */
+const ERA_OF_EAST_ASIA =
+  /(?:^|[[(])(?!公元|西元|西[暦历曆]|[紀纪]元)(?:\p{sc=Han}{2,4}\s?(?:[元一二三四五六七八九十]{1,3}年|[\d元])|(?:[明大昭平令民mtshr]|meiji|taish?[oō]|sh[oō]wa|heisei|reiwa|roc)\.?\s?\d)(?!\d{3})|[㍻-㍾㋿]/u;
+
 /** A year of an era of East Asia has three digits at most. The other number is that of the Gregorian calendar. */
 const WITH_ERA =
   /^(?:[^\d[(]*(?:\d{1,3}|元)年?\s?[[(](\d{4})年?[\])]|(\d{4})年?\s?[[(]\D*(?:\d{1,3}|元)年?[\])]年?)$/;
@@ -112,6 +116,7 @@ const EARLIEST = 1500;
 const ANNOUNCED = 5; // years from now
 
 const UNCLEAR = 'is not an unambiguous year';
+const OTHER_CALENDAR = 'is of another calendar: write the year of the Gregorian one';
 
 let monthNames: ReadonlySet<string> | undefined;
 
@@ -132,10 +137,8 @@ export function readYear(text: string): number | string {
   if (number !== trimmed && WHOLE_NUMBER.test(number)) return readYear(number);
   const simple = simplified(number);
   if (NO_YEAR.test(simple) || UNDEFINED.test(simple)) return 0;
-  const calendar = otherCalendar(simple);
   const [, after, before] = WITH_ERA.exec(simple) ?? [];
-  if (calendar !== undefined && (after ?? before) !== undefined) return Number(after ?? before);
-  if (calendar !== undefined) return `is of the ${calendar} calendar: write the year of the Gregorian one`;
+  if (ERA_OF_EAST_ASIA.test(simple)) return Number(after ?? before) || OTHER_CALENDAR;
   const newYear = newYearIn(simple);
   if (newYear !== undefined) return newYear;
   const year = DECADE.test(simple) ? undefined : (readDate(withoutBrackets(simple)) ?? readTwice(simple));
