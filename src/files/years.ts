@@ -38,11 +38,18 @@ const TIME = '(?:[t ]\\d\\d?:.*)?';
 /** `十二`. */
 const NUMERAL = '[一二三四五六七八九十]{1,3}';
 
+/** Before or after the year of a printing or an edition: `2004 printing`, `2nd ed. 2004`, `Nachdr. 1997`. */
+const PRINTING =
+  '(?:\\d\\d?(?:st|nd|rd|th|[.ªº]) )?(?:(?:re)?print(?:ed|ing)?|repr|impression|(?:re)?pub(?:l|lished)?|[eé]d(?:ition)?|' +
+  '(?:nach)?dr(?:uck)?|nachdr|ausg(?:abe)?|aufl(?:age)?|tirage|r[eé]impr?|ristampa)\\.?';
+
 /** Forms whose group `year` is the year. Brackets, and signs of doubt and full stops at the end, are removed before. */
 const FORMS: readonly RegExp[] = [
-  // One year with the mark of a catalogue (copyright, approximate), or the word for a year. `年` and its kind may be
+  // One year with the mark of a catalogue (copyright, approximate, printing), or the word for a year. `年` and its kind may be
   // followed by month and day, or by the word for a publication.
-  /^(?:[©℗~≈?]|copyright|(?:about|approx|environ|etwa|cop|cp|ca?|p|circa|d\.?l|impr?|um|vers|hacia|verso|ongeveer|omkring|około|ok|около|ок|anno|an|año|ano|năm)\.?)?\s*(?<year>\d{3,4})\s*(?:г|год|года|р|рік|року|r|rok|roku)?$/,
+  new RegExp(
+    `^(?:[©℗~≈?]|copyright|(?:about|approx|environ|etwa|copr?|cp|ca?|p|circa|d\\.?l|impr?|um|vers|hacia|verso|ongeveer|omkring|około|ok|около|ок|anno|an|año|ano|năm)\\.?|${PRINTING})?\\s*(?<year>\\d{3,4})\\s*(?:г|год|года|р|рік|року|r|rok|roku|copyright|${PRINTING})?$`,
+  ),
   new RegExp(
     `^(?<year>\\d{3,4})\\s?[年년](?:\\s?(?:${MONTH}|${NUMERAL})\\s?[月월](?:\\s?(?:${DAY}|${NUMERAL})\\s?[日일])?)?(?:[春夏秋冬]|初?版|刊行?|出版|[発發发]行)?$`,
   ),
@@ -123,7 +130,7 @@ let monthNames: ReadonlySet<string> | undefined;
 /**
  * Reads a year of the Gregorian or Julian calendar. Years before the common era are negative: 44 BC is -44, as in
  * Goodreads and goodbooks-10k, and not -43, as astronomers count. A date that may mean several years, such as
- * `1997-1998`, is not a year.
+ * `1997-1998` or `2004, c1999`, is not a year.
  * @returns 0 if the text means that there is no year; the reason if it is not one unambiguous year.
  */
 export function readYear(text: string): number | string {

@@ -54,6 +54,16 @@ describe('years', () => {
     [1997, ...'1997(令和元)年 | Heisei 9 (1997) | 1997(平9)'.split(' | ')],
     [1997, ...'Thursday, June 26, 1997 | Thu, 26 Jun 1997 00:00:00 GMT'.split(' | ')],
     [1997, ...'Thu Jun 26 1997 02:00:00 GMT+0200 (CEST)'.split(' | ')],
+    [
+      2004,
+      ...'2004 printing | [2004 printing] | printed 2004 | 2004 reprint | repr. 2004 | 2nd ed. 2004'.split(
+        ' | ',
+      ),
+    ],
+    [
+      2004,
+      ...'2004 printing, c2004 | 2004 ed. | Nachdr. 2004 | 3. Aufl. 2004 | publ. 2004 | ©2004'.split(' | '),
+    ],
     [-44, '−44', '－44', '–44', 'M.Ö. 44', '44 eaa.'],
     [0, ...'NULL | \\N | NaN | N/A | - | — | unknown | undated | nd | s/f | s.f. | s/d | б/г'.split(' | ')],
     [0, ...'bez daty'.split(' | ')],
@@ -93,7 +103,7 @@ describe('years', () => {
   const REFUSED: Readonly<Record<string, readonly string[]>> = {
     'is not an unambiguous year': [
       ...[
-        '1997-1998 | 1997–1998 | 1997-98 | 1997-13 | 1997/98 | 1700/1. | 1967, c1965 | 1835 or 1836',
+        '1997-1998 | 1997–1998 | 1997-98 | 1997-13 | 1997/98 | 1700/1. | 1967, c1965 | 2004, c1999 | 2004 [c1999] | c1999, 2004 printing | 1999 (2004 printing) | [200-?] | 1835 or 1836',
         '1641. [1642] | 1726[1727] | 168[5]. | 1850-? | 1997- | between 1694 and 1799 | -0150 - -0100',
         '19-- | 195X | 19uu | [18--?] | 17?? | 1990s | 97? | c97 | 12/05/97 | June 26, 97 | Jun-97',
         'MCMXCVII | twenty | twenty 1997 | before 1900 | [after 1900] | 195? | 1997年13月 | 5 1997',
