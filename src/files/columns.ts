@@ -10,6 +10,8 @@ export type Field = keyof BookFields;
 export interface Columns extends Readonly<Record<Field, string | undefined>> {
   /** Columns whose first year is used for a book that has none in `year`. */
   readonly otherYears: readonly string[];
+  /** Whether the columns are those of our exports, where every text means itself. */
+  readonly isExport: boolean;
 }
 
 /** No column has a usual name of the title, and the caller gave none. */
@@ -178,6 +180,10 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, lin
     author: find('author'),
     year,
     otherYears: wanted.year === undefined ? [...years].filter((name) => name !== year) : [],
+    isExport: keepsIds(
+      names.filter((name) => name !== ''), // spreadsheets leave delimiters behind
+      undefined,
+    ),
   };
   if (columns.title === undefined) throw new NoTitleColumn(names, line);
   return columns;
@@ -210,9 +216,10 @@ export function withName(columns: Columns, name: string, wanted: WantedColumns):
   if (!ALL_USUAL_NAMES.has(plain(name))) return columns;
   const later = findColumns([...namesOf(columns), name], wanted);
   const year = columns.year ?? later.year;
-  const years = wanted.year === undefined ? namesOf({ ...later, title: undefined, author: undefined }) : [];
+  const years =
+    wanted.year === undefined ? [later.year, ...later.otherYears].filter((other) => other !== undefined) : [];
   return {
-    title: columns.title,
+    ...columns,
     author: columns.author ?? later.author,
     year,
     otherYears: years.filter((other) => other !== year),

@@ -11,7 +11,7 @@ import { type Columns, findColumns, firstYear, keepsIds, withoutReasons } from '
 import { type Header, readHeader } from './csv-header.ts';
 import { type Fault, Tokenizer, WITHOUT_QUOTING } from './csv-tokenizer.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
-import { isFull, readBatches, shorten } from './rows.ts';
+import { isFull, readBatches, shorten, textOf } from './rows.ts';
 import { TextInput } from './text-input.ts';
 import { isNewYear, readYear } from './years.ts';
 
@@ -64,6 +64,7 @@ class CsvRecords {
   readonly #input: TextInput;
   readonly #tokenizer: Tokenizer;
   readonly #names: readonly string[];
+  readonly #columns: Columns;
   /** Number of fields of a record by the header, without the reason of an earlier import. */
   readonly #own: number;
   /** The indexes of the fields in a record. */
@@ -79,6 +80,7 @@ class CsvRecords {
     this.#input = input;
     this.#tokenizer = tokenizerOf(names, delimiter);
     this.#names = names;
+    this.#columns = columns;
     this.#own = withoutReasons(names).length;
     this.#id = keepIds ? indexOf('id') : NOWHERE;
     this.#title = indexOf(columns.title);
@@ -126,8 +128,8 @@ class CsvRecords {
       const fields = count === 1 ? '1 field' : `${count} fields`;
       return { field: WHOLE, reason: `has ${fields}, the header has ${columns}` };
     }
-    const title = this.#field(this.#title);
-    const author = this.#field(this.#author);
+    const title = textOf('title', this.#field(this.#title), this.#columns);
+    const author = textOf('author', this.#field(this.#author), this.#columns);
     const [year, yearField] = firstYear(this.#years, (field) => readYear(this.#field(field)));
     const isSuspect = this.#input.holdsNul || this.#input.isDamaged; // rule 4
     const wrong = isSuspect ? (this.#wrongText(this.#title) ?? this.#wrongText(this.#author)) : undefined;

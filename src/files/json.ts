@@ -20,7 +20,7 @@ import { assertReadable, elsewhere, unfinished } from './json-shape.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
 import { isMembers, readAuthors, readYearIn } from './json-values.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
-import { isFull, readBatches, shorten } from './rows.ts';
+import { isFull, readBatches, shorten, textOf } from './rows.ts';
 import { TextInput } from './text-input.ts';
 import { isNewYear } from './years.ts';
 
@@ -78,6 +78,7 @@ const NO_COLUMNS: Columns = {
   author: undefined,
   year: undefined,
   otherYears: [],
+  isExport: false,
 };
 
 /** The keys of the objects, and which of them are columns. */
@@ -250,8 +251,10 @@ function readFields(object: JsonObject, columns: Columns): BookFields & Pick<Rea
   const [year, yearColumn] = firstYear([columns.year, ...columns.otherYears], (name) => yearIn(object, name));
   const fields = readBookChanges({ title, author, year });
   if (fields !== undefined) {
+    const { title = '', author = '', year = 0 } = fields;
+    const texts = { title: textOf('title', title, columns), author: textOf('author', author, columns) };
     const date = `${ownValue(object, yearColumn)}`; // also of an array with one
-    return { title: '', author: '', year: 0, ...fields, isNewYear: isNewYear(date) };
+    return { ...texts, year, isNewYear: isNewYear(date) };
   }
   if (readBookChanges({ title }) === undefined) throw new FieldError(columns.title, explainText(title));
   if (readBookChanges({ author }) === undefined) throw new FieldError(columns.author, explainText(author));

@@ -19,10 +19,10 @@ const LONGEST = 64;
 /**
  * Texts that mean that there is no year, in lower case: no date or sine anno in the languages of catalogues (`n.d.`,
  * `s.a.`, `s.d.`, `o.J.`, `z.j.`, `u.å.`, `b.r.`, `б.г.`); `xxxx` and `uuuu` of library catalogues and Open Library,
- * whose exports also have `None`; `?` of LibraryThing; `NULL`, `\N` and `NaN` of databases and programs.
+ * whose exports also have `None`; `?` of LibraryThing; `NULL`, `\N`, `NaN`, `#N/A` and their kind of databases and programs.
  */
 const NO_YEAR =
-  /^(?:|[[(]?(?:(?:[ns]\.? ?d|n\. ?a|s[./] ?f|[ns]\/[ad]|б\/г|s\. ?a|[oz]\. ?j|u\. ?å|b\. ?r|б\. ?г)\.?|no date|undated|unknown|bez daty|ohne jahr|sans date|sin fecha|senza data|sem data|zonder jaar|utan år|bez roku|без года|(?:出版|刊)年不明)[\])]?|xxxx|uuuu|none|null|\\n|nan|[-–—?])$/;
+  /^(?:|[[(]?(?:(?:[ns]\.? ?d|n\. ?a|s[./] ?f|[ns]\/[ad]|б\/г|s\. ?a|[oz]\. ?j|u\. ?å|b\. ?r|б\. ?г)\.?|no date|undated|unknown|bez daty|ohne jahr|sans date|sin fecha|senza data|sem data|zonder jaar|utan år|bez roku|без года|(?:出版|刊)年不明)[\])]?|xxxx|uuuu|[<(]?(?:none|null|nil|na)[>)]?|\\n|-?nan|nat|undefined|invalid date|#n\/a|[-–—?])$/;
 
 const WHOLE_NUMBER = /^[+-]?\d+(?:\.0+)?$/;
 const COMMA_ZERO = /(?<=\d{4}),0{1,2}$/;

@@ -258,6 +258,57 @@ Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0
   });
 });
 
+describe('words for nothing', () => {
+  test('are no year and no author, and those that are no words are no title; our exports have each as it is', async () => {
+    const words = [
+      'NULL',
+      '\\N',
+      'nan',
+      'N/A',
+      'null',
+      'None',
+      'NaN',
+      '#N/A',
+      'n/a',
+      '<NA>',
+      'undefined',
+      '(null)',
+    ];
+    const noTitles = ['\\N', '#N/A', '<NA>'];
+    const kept = [
+      ['Null', 'Null'],
+      ['Nan', 'Nan'],
+      ['NULL', 'NULL, G.'],
+      ['It', 'N. A.'],
+    ] as const;
+    const rows = [
+      ...words.map((word) => [word, word, word]),
+      ...kept.map(([title, author]) => [title, author, '1']),
+    ];
+    const expected = [
+      ...words.map((word) => `${noTitles.includes(word) ? '' : word}//0`),
+      ...kept.map(([title, author]) => `${title}/${author}/1`),
+    ];
+    const table = `Title\tAuthor\tYear\n${rows.map((row) => `${row.join('\t')}\n`).join('')}`;
+    const csv = `Title,Author,Year\n${rows.map((row) => `"${row.join('","')}"\n`).join('')}`;
+    const json = JSON.stringify(rows.map(([title, author, year]) => ({ title, author: [author], year })));
+    for (const content of [table, csv, json])
+      assert.deepEqual(
+        inShort(await read(content)).map((book) => book.replace(/^\d+ /, '')),
+        expected,
+      );
+    for (const content of [
+      'id,title,author,year\n1,"\\N","NULL",1\n',
+      '{"id":1,"title":"\\\\N","author":"NULL","year":1}',
+    ]) {
+      const [{ title, author } = { title: '', author: '' }] = (await read(content)).books;
+      assert.deepEqual([title, author], ['\\N', 'NULL']);
+    }
+    for (const word of ['NA', 'NaT', 'invalid date', '-nan', '<null>', 'nil'])
+      assert.equal(readYear(word), 0, word);
+  });
+});
+
 describe('ids', () => {
   test('are kept from our own exports, and from other files on request', async () => {
     const ours = 'id,title,author,year\n7,"a","b",1\n';
