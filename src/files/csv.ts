@@ -7,7 +7,15 @@
 // again with every piece of the file.
 
 import { readBookId } from '../books/book.ts';
-import { type Columns, findColumns, firstYear, keepsIds, withoutReasons } from './columns.ts';
+import {
+  type Columns,
+  findColumns,
+  firstYear,
+  isOtherThing,
+  keepsIds,
+  NO_BOOK,
+  withoutReasons,
+} from './columns.ts';
 import { type Header, readHeader } from './csv-header.ts';
 import { type Fault, Tokenizer, WITHOUT_QUOTING } from './csv-tokenizer.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
@@ -72,6 +80,7 @@ class CsvRecords {
   readonly #title: number;
   readonly #author: number;
   readonly #years: readonly number[];
+  readonly #kinds: readonly number[];
   /** The last of them. */
   readonly #lastUsed: number;
 
@@ -86,6 +95,7 @@ class CsvRecords {
     this.#title = indexOf(columns.title);
     this.#author = indexOf(columns.author);
     this.#years = [indexOf(columns.year), ...columns.otherYears.map(indexOf)];
+    this.#kinds = columns.kinds.map(indexOf);
     this.#lastUsed = Math.max(this.#id, this.#title, this.#author, indexOf(columns.year));
   }
 
@@ -128,6 +138,8 @@ class CsvRecords {
       const fields = count === 1 ? '1 field' : `${count} fields`;
       return { field: WHOLE, reason: `has ${fields}, the header has ${columns}` };
     }
+    const kind = this.#kinds.find((field) => isOtherThing(this.#field(field)));
+    if (kind !== undefined) return { field: kind, reason: NO_BOOK };
     const title = textOf('title', this.#field(this.#title), this.#columns);
     const author = textOf('author', this.#field(this.#author), this.#columns);
     const [year, yearField] = firstYear(this.#years, (field) => readYear(this.#field(field)));

@@ -10,7 +10,9 @@ import {
   type Columns,
   findColumns,
   firstYear,
+  isOtherThing,
   keepsIds,
+  NO_BOOK,
   NoTitleColumn,
   namesOf,
   type WantedColumns,
@@ -78,6 +80,7 @@ const NO_COLUMNS: Columns = {
   author: undefined,
   year: undefined,
   otherYears: [],
+  kinds: [],
   isExport: false,
 };
 
@@ -245,6 +248,8 @@ class JsonRecords {
 
 /** @throws FieldError */
 function readFields(object: JsonObject, columns: Columns): BookFields & Pick<ReadBook, 'isNewYear'> {
+  const kind = columns.kinds.find((name) => isOtherThing(`${ownValue(object, name) ?? ''}`));
+  if (kind !== undefined) throw new FieldError(kind, NO_BOOK);
   const title = ownValue(object, columns.title) ?? '';
   const author = readAuthors(ownValue(object, columns.author) ?? '');
   if (author === undefined) throw new FieldError(columns.author, 'is neither a string nor a list of names');

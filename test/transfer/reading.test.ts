@@ -258,6 +258,44 @@ Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0
   });
 });
 
+describe('rows that the file calls something else', () => {
+  test('are rejected by that word, in whatever case and language; what may be a book is imported', async () => {
+    const reason = 'is not a book: leave it empty if the row is one';
+    for (const [column, others, books] of [
+      ['item_type', 'movie | game | music | Video Game', 'book | Book | | audiobook | journal'],
+      ['Media', 'DVD | Music CD | Blu-ray | VHS', 'Paper Book | Ebook | Audiobook | CD | Manuscript'],
+      [
+        'Item Type',
+        'film | videoRecording | tvBroadcast | computerProgram',
+        'bookSection | journalArticle | audioRecording',
+      ],
+      ['Binding', 'DVD | Video Game', 'Paperback | Audio CD | Kindle Edition | Board book'],
+      ['type', 'motion_picture | broadcast | software', 'book | chapter | Films and games | graphic'],
+      ['Medienart', 'Spielfilm | Brettspiel', 'Buch | Hörbuch | Zeitschrift'],
+      ['Type de document', 'Jeu vidéo | FILM | musique', 'Livre | Revue | Partition'],
+      ['Genre', '', 'Music | Film | Game'],
+    ] as const) {
+      const [ofOthers, ofBooks] = [others, books].map((words) => (words === '' ? [] : words.split(' | ')));
+      for (const json of [false, true]) {
+        const rows = [...(ofOthers ?? []), ...(ofBooks ?? [])];
+        const content = json
+          ? rows.map((kind) => `${JSON.stringify({ title: 'a', [column]: kind })}\n`).join('')
+          : `Title,${column}\n${rows.map((kind) => `a,${kind}\n`).join('')}`;
+        const found = await read(content);
+        assert.equal(found.books.length, ofBooks?.length, column);
+        const refused = ofOthers?.map((kind, at) => `${at + (json ? 1 : 2)} ${column} "${kind}" ${reason}`);
+        assert.deepEqual(refusalsOf(found), refused);
+      }
+    }
+    const { refused, reading } = await read('Title,Type\nAda,film\n');
+    assert.deepEqual(
+      inShort({ books: [(await correct(refused[0] as RefusedRecord, '', reading)) as ReadBook] }),
+      ['2 Ada//0'],
+    );
+    assert.deepEqual(inShort(await read('Type\nfilm\n', { columns: { title: 'Type' } })), ['2 film//0']);
+  });
+});
+
 describe('words for nothing', () => {
   test('are no year and no author, and those that are no words are no title; our exports have each as it is', async () => {
     const words = [
