@@ -130,7 +130,7 @@ test('a file of any form and encoding is understood', async () => {
 test('a file that cannot be read is refused in words; one that breaks off is read until there', async () => {
   for (const [name, content, complaint] of [
     ['noise.csv', Buffer.from([0xff, 0xd7, 0xff, 0, 0, 1, 2, 3]), /^This file is not text/],
-    ['books.csv', 'PK\u0003\u0004', /^The file is a ZIP archive: unpack it/],
+    ['books.csv', 'PK\u0003\u0004', /^The file is an archive \(ZIP or gzip\): unpack it/],
     [
       'books.xls',
       '<html><table><tr><td>Title</td></tr></table>',
