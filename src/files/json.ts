@@ -151,7 +151,7 @@ async function readFirst(
     return [];
   }
   const fault = parse(record) === undefined && splitter instanceof LineSplitter;
-  const reason = fault ? unfinished(record.text, record.line, input.text.slice(0, BEGINNING)) : undefined;
+  const reason = fault ? unfinished(record.text, record.line) : undefined;
   if (reason !== undefined) throw reason;
   const beginning = shorten(record.text);
   const objects: JsonObject[] = [];

@@ -89,14 +89,11 @@ test('of JSON whose books are elsewhere in it, or have no value that can be read
   for (const [message, content] of [
     [/^Line 1 has a comma after its object/, '{"title":"a"},\n{"title":"b"}\n'],
     [
-      /^The records are in the list "docs" within .+, as jq '\.docs' does\.$/,
+      /^Line 1 has only the beginning of an object: .+, as jq -c does\.$/,
       '{\n  "docs": [{"title":"a"}]\n}\n',
     ],
+    [/^The records are in the list "docs" within .+, as jq '\.docs' does\.$/, '{"docs":[{"title":"a"}]}'],
     [/^The records are in the list "data" within/, '{"status":200,"data":[{"id":1,"title":"a"},{"id":2}]}'],
-    [
-      /^The records are in the list "message\.items" within/,
-      '{"message":{"facets":{},"items":[{"title":["a"]}]}}',
-    ],
     [
       /^The records are in the list "@graph" within .+, as jq '\."@graph"' does\.$/,
       '{"@graph":[{"title":"a"}]}',
@@ -105,7 +102,6 @@ test('of JSON whose books are elsewhere in it, or have no value that can be read
       /^The title is within "my book" .+'\."my book"' does\.$/,
       '{"my book":{"title":"a"}}\n{"my book":{"title":"b"}}\n',
     ],
-    [/^The records are members of one object/, '{"a":{"title":"b"},"c":{"title":"d"}}'],
     [
       /^The title is within "volumeInfo" .+'\.\[\]\.volumeInfo' does\.$/,
       '[{"volumeInfo":{"title":"a"},"x":[{}]}]',
