@@ -10,7 +10,7 @@ import { type Format, type Reading, type RefusedRecord, shorten } from '../files
 import { OperatorError } from '../operator-error.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
 import { counted } from '../terminal/counted.ts';
-import { printable } from '../terminal/printable.ts';
+import { writeLine } from '../terminal/printable.ts';
 import { Progress, type Screen } from '../terminal/progress.ts';
 import { untilRead } from '../terminal/until-read.ts';
 import type { BatchReport, Outcome } from './importing.ts';
@@ -85,7 +85,7 @@ export class ImportReport implements BatchReport {
     if (described !== this.#described) {
       this.#described = described;
       this.#progress.line(
-        printable(withBytesShown(`${this.#options.name}: later rows have more columns: ${described}`)),
+        withBytesShown(`${this.#options.name}: later rows have more columns: ${described}`),
       );
     }
     const { stderr, stop } = this.#output;
@@ -94,7 +94,7 @@ export class ImportReport implements BatchReport {
       if (stderr.isTTY && this.#refused > SHOWN_REFUSALS) continue;
       const what = [column, value === '' && column === undefined ? undefined : `"${value}"`, reason];
       const said = what.filter((part) => part !== undefined).join(' ');
-      this.#progress.line(printable(withBytesShown(`${this.#options.name}:${line}: ${said}`)));
+      this.#progress.line(withBytesShown(`${this.#options.name}:${line}: ${said}`));
       if (stderr.writableLength > MESSAGE_BACKLOG) await Promise.race([untilRead(stderr), stop]);
     }
     await this.#rejects?.add(refused);
@@ -204,11 +204,11 @@ export class ImportReport implements BatchReport {
   #say(line: string): void {
     // Rejected rows may have the standard output for themselves.
     const { stdout, stderr } = this.#output;
-    (this.#options.rejects === '-' ? stderr : stdout).write(`${printable(line)}\n`);
+    writeLine(this.#options.rejects === '-' ? stderr : stdout, line);
   }
 
   #warn(line: string): void {
-    this.#output.stderr.write(`${printable(withBytesShown(line))}\n`);
+    writeLine(this.#output.stderr, withBytesShown(line));
   }
 }
 
