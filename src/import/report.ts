@@ -126,9 +126,7 @@ export class ImportReport implements BatchReport {
       // After a dry run, importing that file would not be enough: the other rows are not imported.
       const advice = `: fix ${this.#refused === 1 ? 'it' : 'them'} there and import that file${idsAdvice(this.#reading)}`;
       const to = rejects === '-' ? 'the standard output' : rejects;
-      this.#say(
-        `${rows} written to ${to}${this.#options.isDryRun || this.#rejects?.isFile === false ? '' : advice}.`,
-      );
+      this.#say(`${rows} written to ${to}${this.#options.isDryRun || rejects === '-' ? '' : advice}.`);
     }
     const { withTakenId, ofTheFuture, newYears, short, alike, alikeLines } = tally;
     if (short > 0) {
