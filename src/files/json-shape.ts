@@ -1,45 +1,11 @@
-// Owns: why a file of JSON is refused as a whole: its books are elsewhere in it, or the first ones have no value that can be
-// read.
+// Owns: why a file of JSON is refused as a whole: its books are elsewhere in it.
 // Does not: look for the books there.
 
 import type { JsonObject } from '../json/parse.ts';
 import { OperatorError } from '../operator-error.ts';
-import { type Columns, isTitle } from './columns.ts';
+import { isTitle } from './columns.ts';
 import { findEnd } from './json-splitter.ts';
-import { isMembers, readAuthors, readYearIn } from './json-values.ts';
-import { shorten } from './rows.ts';
-
-/** One record may be wrong by itself, and so may a few that have a value where most have none. */
-const FEWEST = 2;
-const FEWEST_PART = 0.5;
-
-const NEEDED = {
-  title: 'a title must be a string',
-  author: 'an author must be a string, or have "name", "literal", or "given" and "family"',
-  year: 'a year must be a whole number, a string, or a date of CSL JSON',
-};
-
-/** @throws OperatorError if no value of a field, in several records, can be read. */
-export function assertReadable(records: readonly JsonObject[], columns: Columns): void {
-  const isWrong = {
-    title: (value: unknown) => typeof value !== 'string',
-    author: (value: unknown) => readAuthors(value) === undefined,
-    year: (value: unknown) => readYearIn(value) === undefined,
-  };
-  for (const field of ['title', 'author', 'year'] as const) {
-    const name = columns[field];
-    if (name === undefined) continue;
-    const own = records.filter((record) => Object.hasOwn(record, name)).map((record) => record[name]);
-    const values = own.filter((value) => value !== null);
-    if (values.length < Math.max(FEWEST, records.length * FEWEST_PART)) continue;
-    if (!values.every(isWrong[field])) continue;
-    const [value] = values;
-    const kind = Array.isArray(value) ? 'an array' : isMembers(value) ? 'an object' : `a ${typeof value}`;
-    throw new OperatorError(
-      `In the first ${values.length} records, "${name}" is ${kind}, such as ${shorten(JSON.stringify(value))}: ${NEEDED[field]}.`,
-    );
-  }
-}
+import { isMembers } from './json-values.ts';
 
 /** Why no record has a title, if it is elsewhere. @param isArray whether the records are in one. */
 export function elsewhere(
@@ -52,8 +18,9 @@ export function elsewhere(
     return new OperatorError(
       `The records are in the list "${list}" within the file: make a file of that list, from its [ to its ], as jq '${jqOf(list)}' does.`,
     );
-  const [member] = members.find(([, value]) => isMembers(value) && Object.keys(value).some(isTitle)) ?? [];
-  if (member === undefined) return undefined;
+  const titled = members.filter(([, value]) => isMembers(value) && Object.keys(value).some(isTitle));
+  const [[member] = []] = titled;
+  if (member === undefined || titled.length > 1) return undefined;
   return new OperatorError(
     `The title is within "${member}" of each record: make that object the record, as jq -c '${isArray ? '.[]' : ''}${jqOf(member)}' does.`,
   );

@@ -18,7 +18,7 @@ import {
   type WantedColumns,
   withName,
 } from './columns.ts';
-import { assertReadable, elsewhere, unfinished } from './json-shape.ts';
+import { elsewhere, unfinished } from './json-shape.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
 import { isMembers, readAuthors, readYearIn } from './json-values.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
@@ -107,7 +107,6 @@ class Keys {
       throw elsewhere(first, format === 'json') ?? error;
     }
     for (const object of first) this.#findIssued(object);
-    assertReadable(first, this.columns);
   }
 
   /** Makes a key that the earlier objects lack the column of a field that has none: its values must not be lost. */
