@@ -7,7 +7,7 @@ import { ROWS } from './config.ts';
 import { type Environment, misnamed } from './environment.ts';
 import { OperatorError } from './operator-error.ts';
 import { helpEntry } from './terminal/help-entry.ts';
-import { printable } from './terminal/printable.ts';
+import { writeLine } from './terminal/printable.ts';
 import { version } from './version.ts';
 
 /** The commands. `--help` shows them in this order. */
@@ -99,11 +99,11 @@ export async function run(
     };
     // The service has them in its log, and `config` beside what it shows.
     if (!['serve', 'demo', 'config'].includes(name))
-      for (const miss of misnamed(env, ROWS)) stderr.write(`${miss}\n`);
+      for (const miss of misnamed(env, ROWS)) writeLine(stderr, miss);
     return await command.run(context, call);
   } catch (error) {
     if (!(error instanceof OperatorError || error instanceof UsageError)) throw error;
-    stderr.write(`${printable(error.message.replace(/\s+/g, ' '))}\n`); // one line, even if it quotes several
+    writeLine(stderr, error.message.replace(/\s+/g, ' ')); // one line, even if it quotes several
     return error instanceof UsageError ? 2 : 1;
   }
 }

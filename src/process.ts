@@ -2,6 +2,7 @@
 
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { run } from './cli.ts';
+import { printable } from './terminal/printable.ts';
 import { untilRead } from './terminal/until-read.ts';
 import { TIMES } from './times.ts';
 
@@ -11,7 +12,9 @@ const { doubleSignal, farewell } = TIMES.process;
 export async function runProcess(): Promise<never> {
   process.umask(0o077); // files and folders that a command makes are for its own user
   process.on('uncaughtException', (error) => {
-    process.stderr.write(`Internal error, exiting: ${error.stack}\n`);
+    process.stderr.write(
+      `Internal error, exiting: ${error.stack?.replace(/[^\n]+/g, (line) => printable(line))}\n`,
+    );
     process.exit(1);
   });
 

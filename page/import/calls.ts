@@ -36,6 +36,8 @@ export interface Understood {
   readonly above: string;
   /** Rows that end before a column in use. */
   readonly short: number;
+  /** Books of a year that began on 31 December in UTC, as the file has it. */
+  readonly newYears: number;
   /** Whether the first row has the names of the columns; undefined if a person must say so. */
   readonly hasHeader: boolean | undefined;
   /** Undefined if no column is known to be the title: then the file was not read. */

@@ -193,10 +193,13 @@ export class CheckStep {
     this.#tally.refused.show(refused, refused > 0 ? 'bad' : '');
     this.#tally.here.show(this.#isCompared ? here + twice : undefined);
     this.#tally.yearless.show(isKnown ? year : undefined);
-    const { short, above } = this.#understood;
+    const { short, newYears, above } = this.#understood;
     this.#remarks.textContent = [
       twice > 0 ? `${counted(twice, 'row is', 'rows are')} in this file more than once.` : '',
       short > 0 ? `${counted(short, 'row ends', 'rows end')} early: what is missing was read as empty.` : '',
+      newYears > 0
+        ? `${counted(newYears, 'date')} in UTC, on 31 December, ${newYears === 1 ? 'is' : 'are'} midnight in another time zone: read as the new year.`
+        : '',
       above !== '' ? `Left out above the names of the columns: ${above}` : '',
     ].join(' ');
     this.#drawDoubtful(doubts);

@@ -74,6 +74,7 @@ class BooksOfFile implements Calls {
   /** The first row of those that are the same to the eye. */
   #firstAlike = new Map<string, number>();
   #short = 0;
+  #newYears = 0;
   #next = 0;
   #firstRow: readonly string[] | undefined;
   #firstLine: number | undefined;
@@ -104,6 +105,7 @@ class BooksOfFile implements Calls {
     this.#doubts = new Map();
     this.#firstAlike = new Map();
     this.#short = 0;
+    this.#newYears = 0;
     this.#next = 0;
     this.#reading = undefined;
     const label = encoding === 'Windows-1252' ? encoding : undefined;
@@ -126,6 +128,7 @@ class BooksOfFile implements Calls {
     try {
       for await (const { books, refused, short } of reading.batches) {
         this.#short += short;
+        this.#newYears += books.filter(({ isNewYear }) => isNewYear).length;
         for (const book of books) this.#add(book);
         for (const record of refused) this.#refused.push({ record, row: undefined });
       }
@@ -159,6 +162,7 @@ class BooksOfFile implements Calls {
       firstLine: this.#firstLine,
       above: reading?.header?.above.trim() ?? '',
       short: this.#short,
+      newYears: this.#newYears,
       hasHeader,
       columns: reading?.columns,
       hasIds: keepsIds(names, undefined),

@@ -8,6 +8,7 @@ import { readDbUrl } from '../stores/open.ts';
 import { copyCatalogue } from '../stores/sqlite/backup.ts';
 import { openCatalogue } from '../stores/sqlite/structure.ts';
 import { counted } from '../terminal/counted.ts';
+import { writeLine } from '../terminal/printable.ts';
 import { Progress } from '../terminal/progress.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
 import { TIMES } from '../times.ts';
@@ -47,7 +48,7 @@ export async function run(
         progress.at(unit, done, total);
       });
     }).finally(() => progress.end());
-    stdout.write(`${counted(books, 'book')} backed up to ${file}, verified (sha256 ${checksum}).\n`);
+    writeLine(stdout, `${counted(books, 'book')} backed up to ${file}, verified (sha256 ${checksum}).`);
     return 0;
   } catch (error) {
     if (error instanceof OperatorError) throw error;

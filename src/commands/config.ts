@@ -4,7 +4,7 @@ import { styleText } from 'node:util';
 import { type Config, readConfig, SETTINGS, type Setting } from '../config.ts';
 import type { Environment } from '../environment.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
-import { printable } from '../terminal/printable.ts';
+import { printable, writeLine } from '../terminal/printable.ts';
 import type { CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue config
@@ -32,7 +32,7 @@ export async function run({ env, stdout, stderr }: CommandContext): Promise<numb
   } else {
     for (const [name, value] of settings) stdout.write(`${name}=${value}\n`);
   }
-  for (const warning of config.warnings) stderr.write(`${warning}\n`);
+  for (const warning of config.warnings) writeLine(stderr, warning);
   return 0;
 }
 

@@ -7,6 +7,7 @@ import { type BulkStore, booksOf, UnknownOutcome } from '../stores/bulk.ts';
 import { Checksum, checksumOf } from '../stores/checksum.ts';
 import { describeStore, readDbUrl, type StoreAt } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
+import { writeLine } from '../terminal/printable.ts';
 import { Progress } from '../terminal/progress.ts';
 import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
@@ -38,9 +39,8 @@ export async function run(context: CommandContext, { operands, options }: Argume
   try {
     target = await toAt.openBulk('write', TIMES);
     const { books, checksum } = await copy(source, target, options.overwrite === true, context);
-    context.stdout.write(
-      `${counted(books, 'book')} copied to ${describeStore(to)}, verified (sha256 ${checksum}).\n`,
-    );
+    const copied = `${counted(books, 'book')} copied to ${describeStore(to)}, verified (sha256 ${checksum}).`;
+    writeLine(context.stdout, copied);
     return 0;
   } catch (error) {
     if (error instanceof OperatorError) throw error;

@@ -11,6 +11,7 @@ import { OperatorError } from '../operator-error.ts';
 import type { BulkStore } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
+import { writeLine } from '../terminal/printable.ts';
 import { Progress } from '../terminal/progress.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
 import { TIMES } from '../times.ts';
@@ -68,7 +69,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
       }
       return count;
     });
-    stderr.write(`${counted(books, 'book')} exported${file === '-' ? '' : ` to ${file}`}.\n`);
+    writeLine(stderr, `${counted(books, 'book')} exported${file === '-' ? '' : ` to ${file}`}.`);
     return 0;
   } catch (error) {
     if (error instanceof OperatorError) throw error;

@@ -4,7 +4,7 @@
 import { readBookId } from '../books/book.ts';
 import { readSetting } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
-import { printable } from '../terminal/printable.ts';
+import { writeLine } from '../terminal/printable.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 import { openExisting } from './undo.ts';
 
@@ -31,15 +31,13 @@ export async function run(
     const isKnown = book !== undefined || (await store.newestChangeOf(id)) !== undefined;
     if (!isKnown) throw new OperatorError(`There is no book ${id}, and no history of one.`);
     const named =
-      book === undefined
-        ? `Book ${id}, which was removed before,`
-        : `Book ${id}, "${printable(book.title)}",`;
+      book === undefined ? `Book ${id}, which was removed before,` : `Book ${id}, "${book.title}",`;
     if (options.yes === true) await store.inTransaction(() => store.forget(id));
     const ending =
       options.yes === true
         ? 'is forgotten, with its history.'
         : 'would be forgotten, with its history. Nothing was changed: add --yes to do it.';
-    stdout.write(`${named} ${ending}\n`);
+    writeLine(stdout, `${named} ${ending}`);
     return 0;
   } finally {
     await store.close();

@@ -4,6 +4,7 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { readConfig } from '../config.ts';
+import { writeLine } from '../terminal/printable.ts';
 import { TIMES } from '../times.ts';
 import type { Arguments, CommandContext } from './command.ts';
 
@@ -34,7 +35,7 @@ export async function run({ env, stdout, stderr }: CommandContext, { options }: 
     for await (const text of response) (isReady ? stdout : stderr).write(text);
     return isReady ? 0 : 1;
   } catch (error) {
-    stderr.write(`No answer at ADMIN_HOST ${host}, ADMIN_PORT ${port}: ${(error as Error).message}.\n`);
+    writeLine(stderr, `No answer at ADMIN_HOST ${host}, ADMIN_PORT ${port}: ${(error as Error).message}.`);
     return 1;
   }
 }

@@ -12,6 +12,7 @@ import { copyBackup, lockExclusively } from '../stores/sqlite/backup.ts';
 import { isOfKind, SQLITE_BUSY } from '../stores/sqlite/faults.ts';
 import { makeFolderOf } from '../stores/sqlite/structure.ts';
 import { counted } from '../terminal/counted.ts';
+import { writeLine } from '../terminal/printable.ts';
 import { Progress } from '../terminal/progress.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
 import { TIMES } from '../times.ts';
@@ -51,7 +52,7 @@ export async function run(
         progress.at(unit, done, total);
       }),
     ).finally(() => progress.end());
-    stdout.write(`${counted(books, 'book')} restored to ${url} (sha256 ${checksum}).\n`);
+    writeLine(stdout, `${counted(books, 'book')} restored to ${url} (sha256 ${checksum}).`);
     return 0;
   } catch (error) {
     if (error instanceof OperatorError) throw error;

@@ -1,4 +1,5 @@
-// Owns: which columns of a file are the title, the author and the year, by their usual names in other programs.
+// Owns: which columns of a file are the title, the author and the year, and which say what a row is, by their usual names in
+// other programs.
 // Does not: accept a file without a column for the title, or the name of a column that does not exist.
 
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
@@ -10,6 +11,10 @@ export type Field = keyof BookFields;
 export interface Columns extends Readonly<Record<Field, string | undefined>> {
   /** Columns whose first year is used for a book that has none in `year`. */
   readonly otherYears: readonly string[];
+  /** Columns that say what a row is, if it is a book. */
+  readonly kinds: readonly string[];
+  /** Whether the columns are those of our exports, where every text means itself. */
+  readonly isExport: boolean;
 }
 
 /** No column has a usual name of the title, and the caller gave none. */
@@ -138,7 +143,36 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
   ].map(plain),
 };
 
-const ALL_USUAL_NAMES = new Set(Object.values(USUAL_NAMES).flat());
+/** Of Libib, LibraryThing, Zotero, Goodreads, CSL JSON, catalogues, and in other languages. */
+const KINDS = new Set(
+  wordsOf(`
+    item type, type, kind, media, media type, medium, format, physical format, binding, material type, document type, product type
+    product group, resource type, Typ, Medientyp, Medienart, Materialart, type de document, type de média, support, tipo
+    tipo de documento, tipo de material, tipo di documento, formato, soort, materiaalsoort, тип, тип документа, вид`).map(
+    plain,
+  ),
+);
+
+/** Not `CD`, `Audio CD` and recordings: many are audiobooks. Any word that is not here may be a book. */
+const OTHER_THINGS = new Set(
+  wordsOf(`
+    movie, movies, feature movie, film, films, feature film, motion picture, video, videos, video recording, videocassette
+    video disc, DVD, DVDs, DVD video, Blu-ray, Blu-ray disc, VHS, VHS tape, TV, TV show, TV series, TV broadcast, television
+    radio broadcast, broadcast, game, games, video game, video games, board game, board games, computer game, card game
+    music, music CD, music album, vinyl, software, computer program, toy, toys, puzzle
+    Spielfilm, Spiel, Spiele, Videospiel, Brettspiel, Computerspiel, Musik, Musik-CD, jeu, jeux, jeu vidéo, jeu de société, musique
+    película, películas, juego, videojuego, juego de mesa, música, gioco, videogioco, musica, filme, filmes, jogo, videojogo
+    spel, bordspel, muziek, gra, muzyka, фильм, игра, музыка, видео`).map(plain),
+);
+
+/** Why a row is no book, as one of the columns of `kinds` says. */
+export const NO_BOOK = 'is not a book: leave it empty if the row is one';
+
+export function isOtherThing(kind: string): boolean {
+  return kind !== '' && kind.length < SHOWN_LENGTH && OTHER_THINGS.has(plain(kind));
+}
+
+const ALL_USUAL_NAMES = new Set([...Object.values(USUAL_NAMES).flat(), ...KINDS]);
 
 const PUBLICATIONS = [...YEARS_OF_THE_WORK, ...YEARS_OF_THE_EDITION].map(plain);
 
@@ -173,11 +207,17 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, lin
   const publications = [...PUBLICATIONS, ...(isZotero ? ['date'] : [])];
   const published = publications.map((usual) => byPlainName.get(usual));
   const years = new Set(published.filter((name) => name !== undefined));
+  const [title, author] = [find('title'), find('author')];
   const columns = {
-    title: find('title'),
-    author: find('author'),
+    title,
+    author,
     year,
+    kinds: names.filter((name) => KINDS.has(plain(name)) && ![title, author, year].includes(name)),
     otherYears: wanted.year === undefined ? [...years].filter((name) => name !== year) : [],
+    isExport: keepsIds(
+      names.filter((name) => name !== ''), // spreadsheets leave delimiters behind
+      undefined,
+    ),
   };
   if (columns.title === undefined) throw new NoTitleColumn(names, line);
   return columns;
@@ -210,10 +250,12 @@ export function withName(columns: Columns, name: string, wanted: WantedColumns):
   if (!ALL_USUAL_NAMES.has(plain(name))) return columns;
   const later = findColumns([...namesOf(columns), name], wanted);
   const year = columns.year ?? later.year;
-  const years = wanted.year === undefined ? namesOf({ ...later, title: undefined, author: undefined }) : [];
+  const years =
+    wanted.year === undefined ? [later.year, ...later.otherYears].filter((other) => other !== undefined) : [];
   return {
-    title: columns.title,
+    ...columns,
     author: columns.author ?? later.author,
+    kinds: [...columns.kinds, ...later.kinds],
     year,
     otherYears: years.filter((other) => other !== year),
   };

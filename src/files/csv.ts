@@ -7,13 +7,21 @@
 // again with every piece of the file.
 
 import { readBookId } from '../books/book.ts';
-import { type Columns, findColumns, firstYear, keepsIds, withoutReasons } from './columns.ts';
+import {
+  type Columns,
+  findColumns,
+  firstYear,
+  isOtherThing,
+  keepsIds,
+  NO_BOOK,
+  withoutReasons,
+} from './columns.ts';
 import { type Header, readHeader } from './csv-header.ts';
 import { type Fault, Tokenizer, WITHOUT_QUOTING } from './csv-tokenizer.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
-import { isFull, readBatches, shorten } from './rows.ts';
+import { isFull, readBatches, shorten, textOf } from './rows.ts';
 import { TextInput } from './text-input.ts';
-import { readYear } from './years.ts';
+import { isNewYear, readYear } from './years.ts';
 
 /** The index of a column that does not exist. */
 const NOWHERE = -1;
@@ -64,6 +72,7 @@ class CsvRecords {
   readonly #input: TextInput;
   readonly #tokenizer: Tokenizer;
   readonly #names: readonly string[];
+  readonly #columns: Columns;
   /** Number of fields of a record by the header, without the reason of an earlier import. */
   readonly #own: number;
   /** The indexes of the fields in a record. */
@@ -71,6 +80,7 @@ class CsvRecords {
   readonly #title: number;
   readonly #author: number;
   readonly #years: readonly number[];
+  readonly #kinds: readonly number[];
   /** The last of them. */
   readonly #lastUsed: number;
 
@@ -79,11 +89,13 @@ class CsvRecords {
     this.#input = input;
     this.#tokenizer = tokenizerOf(names, delimiter);
     this.#names = names;
+    this.#columns = columns;
     this.#own = withoutReasons(names).length;
     this.#id = keepIds ? indexOf('id') : NOWHERE;
     this.#title = indexOf(columns.title);
     this.#author = indexOf(columns.author);
     this.#years = [indexOf(columns.year), ...columns.otherYears.map(indexOf)];
+    this.#kinds = columns.kinds.map(indexOf);
     this.#lastUsed = Math.max(this.#id, this.#title, this.#author, indexOf(columns.year));
   }
 
@@ -126,8 +138,10 @@ class CsvRecords {
       const fields = count === 1 ? '1 field' : `${count} fields`;
       return { field: WHOLE, reason: `has ${fields}, the header has ${columns}` };
     }
-    const title = this.#field(this.#title);
-    const author = this.#field(this.#author);
+    const kind = this.#kinds.find((field) => isOtherThing(this.#field(field)));
+    if (kind !== undefined) return { field: kind, reason: NO_BOOK };
+    const title = textOf('title', this.#field(this.#title), this.#columns);
+    const author = textOf('author', this.#field(this.#author), this.#columns);
     const [year, yearField] = firstYear(this.#years, (field) => readYear(this.#field(field)));
     const isSuspect = this.#input.holdsNul || this.#input.isDamaged; // rule 4
     const wrong = isSuspect ? (this.#wrongText(this.#title) ?? this.#wrongText(this.#author)) : undefined;
@@ -137,7 +151,8 @@ class CsvRecords {
     if (id === undefined && this.#id !== NOWHERE)
       return this.#damaged(this.#id) ?? { field: this.#id, reason: 'is not an id from 1 to 2^53−1' };
     const original = id === undefined ? undefined : this.#ownText;
-    return { id, title, author, year, line: this.#input.line, original };
+    const fields = { title, author, year, isNewYear: isNewYear(this.#field(yearField)) };
+    return { ...fields, id, line: this.#input.line, original };
   }
 
   /** Whether all fields are empty, or blanks: spreadsheets leave such rows behind. */

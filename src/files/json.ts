@@ -3,25 +3,28 @@
 // Does not: end at an invalid record: it rejects records that are not objects or have an invalid field (rules 2 to 4).
 // But a file whose first records all have their books elsewhere is refused as a whole.
 
-import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts';
+import { type BookFields, readBookChanges, readBookId } from '../books/book.ts';
 import { type JsonObject, parseJsonObject } from '../json/parse.ts';
 import { OperatorError } from '../operator-error.ts';
 import {
   type Columns,
   findColumns,
   firstYear,
+  isOtherThing,
   keepsIds,
+  NO_BOOK,
   NoTitleColumn,
   namesOf,
   type WantedColumns,
   withName,
 } from './columns.ts';
-import { assertReadable, elsewhere, unfinished } from './json-shape.ts';
+import { elsewhere, unfinished } from './json-shape.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
 import { isMembers, readAuthors, readYearIn } from './json-values.ts';
-import type { OpenBatch, Reading, ReadingOptions } from './rows.ts';
-import { isFull, readBatches, shorten } from './rows.ts';
+import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
+import { isFull, readBatches, shorten, textOf } from './rows.ts';
 import { TextInput } from './text-input.ts';
+import { isNewYear } from './years.ts';
 
 /** Characters of the file whose objects determine the columns. */
 const BEGINNING = 64 * 1024;
@@ -77,6 +80,8 @@ const NO_COLUMNS: Columns = {
   author: undefined,
   year: undefined,
   otherYears: [],
+  kinds: [],
+  isExport: false,
 };
 
 /** The keys of the objects, and which of them are columns. */
@@ -102,7 +107,6 @@ class Keys {
       throw elsewhere(first, format === 'json') ?? error;
     }
     for (const object of first) this.#findIssued(object);
-    assertReadable(first, this.columns);
   }
 
   /** Makes a key that the earlier objects lack the column of a field that has none: its values must not be lost. */
@@ -146,7 +150,7 @@ async function readFirst(
     return [];
   }
   const fault = parse(record) === undefined && splitter instanceof LineSplitter;
-  const reason = fault ? unfinished(record.text, record.line, input.text.slice(0, BEGINNING)) : undefined;
+  const reason = fault ? unfinished(record.text, record.line) : undefined;
   if (reason !== undefined) throw reason;
   const beginning = shorten(record.text);
   const objects: JsonObject[] = [];
@@ -209,10 +213,10 @@ class JsonRecords {
     try {
       if (!namesOf(columns).some((name) => Object.hasOwn(object, name)))
         throw new FieldError(undefined, WITHOUT_BOOK);
-      const { title = '', author = '', year = 0 } = readFields(object, columns);
+      const fields = readFields(object, columns);
       const id = this.#keepIds ? readId(object) : undefined;
       const original = id === undefined ? undefined : record.text;
-      batch.books.push({ id, title, author, year, line: record.line, original });
+      batch.books.push({ ...fields, id, line: record.line, original });
     } catch (error) {
       if (!(error instanceof FieldError)) throw error;
       const value = ownValue(object, error.column);
@@ -242,13 +246,20 @@ class JsonRecords {
 }
 
 /** @throws FieldError */
-function readFields(object: JsonObject, columns: Columns): BookChanges {
+function readFields(object: JsonObject, columns: Columns): BookFields & Pick<ReadBook, 'isNewYear'> {
+  const kind = columns.kinds.find((name) => isOtherThing(`${ownValue(object, name) ?? ''}`));
+  if (kind !== undefined) throw new FieldError(kind, NO_BOOK);
   const title = ownValue(object, columns.title) ?? '';
   const author = readAuthors(ownValue(object, columns.author) ?? '');
   if (author === undefined) throw new FieldError(columns.author, 'is neither a string nor a list of names');
   const [year, yearColumn] = firstYear([columns.year, ...columns.otherYears], (name) => yearIn(object, name));
   const fields = readBookChanges({ title, author, year });
-  if (fields !== undefined) return fields;
+  if (fields !== undefined) {
+    const { title = '', author = '', year = 0 } = fields;
+    const texts = { title: textOf('title', title, columns), author: textOf('author', author, columns) };
+    const date = `${ownValue(object, yearColumn)}`; // also of an array with one
+    return { ...texts, year, isNewYear: isNewYear(date) };
+  }
   if (readBookChanges({ title }) === undefined) throw new FieldError(columns.title, explainText(title));
   if (readBookChanges({ author }) === undefined) throw new FieldError(columns.author, explainText(author));
   throw new FieldError(yearColumn, 'is neither a whole number within ±(2^53−1) nor a string');

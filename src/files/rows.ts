@@ -58,6 +58,8 @@ export interface Reading {
 
 /** A book that may be stored (rules 1 to 4). A text or a year that the record lacks is '' or 0. */
 export interface ReadBook extends BookFields {
+  /** Whether its year began at a time that the file has in UTC, as 31 December. */
+  readonly isNewYear: boolean;
   /** Its own id, where ids are kept (rule 10). */
   readonly id: number | undefined;
   /** The line where its record begins; the file's first line is 1. */
@@ -101,11 +103,24 @@ export interface OpenBatch {
 const BATCH_RECORDS = 120;
 const BATCH_TEXT = 64 * 1024; // characters
 
+/**
+ * What databases and programs write for nothing: of authors, what nobody is called, as some are `Null` and `Nan`; of titles,
+ * what is no word.
+ */
+const NOTHING = {
+  author: /^\s*(?:NULL|null|[Nn]one|nan|NaN|N\/A|n\/a|undefined|[<(](?:NULL|null)[>)]|\\N|#N\/A|<NA>)\s*$/,
+  title: /^\s*(?:\\N|#N\/A|<NA>)\s*$/,
+};
+
 /** Characters of a value that a message shows. */
 const SHOWN = 80;
 
 export function isFull(batch: OpenBatch): boolean {
   return batch.books.length + batch.refused.length >= BATCH_RECORDS || batch.size >= BATCH_TEXT;
+}
+
+export function textOf(field: 'title' | 'author', text: string, { isExport }: Columns): string {
+  return !isExport && NOTHING[field].test(text) ? '' : text;
 }
 
 /** The beginning of a value. */

@@ -61,13 +61,16 @@ export async function* asExcelFile(
 }
 
 /**
- * A text as a field that stays one in Excel: `"Emma"`, but `"=""007"""`, a formula with nothing to calculate. Excel takes for a
- * formula what begins with a sign; for a number or a date only what has a digit and at most one word.
+ * A text as a field that stays one in Excel: `"Emma"`, but `"=""007"""`, a formula with nothing to calculate. Spreadsheets take for
+ * a formula what begins with a sign, also a full-width one, or one behind blanks and invisible characters; for a number or a
+ * date only what has a digit and at most one word.
  */
 function asCell(text: string): string {
   const words = text.match(/[\p{L}--[年月日]]+/gv)?.length ?? 0;
   const isText =
-    !/^[\s=+\-@#]/.test(text) && !/^(?:true|false)$/i.test(text) && (words > 1 || !/\p{N}/u.test(text));
+    !/^[\s\p{C}\p{DI}=+\-@#＝＋－＠﹢﹣﹦﹫−]/u.test(text) &&
+    !/^(?:true|false)$/i.test(text) &&
+    (words > 1 || !/\p{N}/u.test(text));
   return quoted(isText ? text : `=${quoted(text)}`);
 }
 

@@ -1,5 +1,6 @@
 // Owns: which year a text of another program means.
-// Does not: guess: a text that is not an unambiguous year is refused, and so is a year of another calendar.
+// Does not: guess: a text that is not an unambiguous year is refused. It converts no year of another calendar: the new years of
+// two calendars differ, so that one year is parts of two.
 //
 // The forms are those found in such files: goodbooks-10k (`2008.0`), Goodreads (`2019`, `-600` for 600 BC,
 // `2020/10/25`), Calibre (ISO timestamps), Open Library (`July 16, 2019`, `Sep 29th, 2021`, `2006-03`), BookBrainz
@@ -7,7 +8,6 @@
 // `2010年3月`, `1999 г.`).
 
 import { fold } from '../books/folding.ts';
-import { otherCalendar } from './calendars.ts';
 
 /** Languages whose names and abbreviations of months are read, as Intl has them. */
 const LANGUAGES =
@@ -19,10 +19,10 @@ const LONGEST = 64;
 /**
  * Texts that mean that there is no year, in lower case: no date or sine anno in the languages of catalogues (`n.d.`,
  * `s.a.`, `s.d.`, `o.J.`, `z.j.`, `u.å.`, `b.r.`, `б.г.`); `xxxx` and `uuuu` of library catalogues and Open Library,
- * whose exports also have `None`; `?` of LibraryThing; `NULL`, `\N` and `NaN` of databases and programs.
+ * whose exports also have `None`; `?` of LibraryThing; `NULL`, `\N`, `NaN`, `#N/A` and their kind of databases and programs.
  */
 const NO_YEAR =
-  /^(?:|[[(]?(?:(?:[ns]\.? ?d|n\. ?a|s[./] ?f|[ns]\/[ad]|б\/г|s\. ?a|[oz]\. ?j|u\. ?å|b\. ?r|б\. ?г)\.?|no date|undated|unknown|bez daty|ohne jahr|sans date|sin fecha|senza data|sem data|zonder jaar|utan år|bez roku|без года|(?:出版|刊)年不明)[\])]?|xxxx|uuuu|none|null|\\n|nan|[-–—?])$/;
+  /^(?:|[[(]?(?:(?:[ns]\.? ?d|n\. ?a|s[./] ?f|[ns]\/[ad]|б\/г|s\. ?a|[oz]\. ?j|u\. ?å|b\. ?r|б\. ?г)\.?|no date|undated|unknown|bez daty|ohne jahr|sans date|sin fecha|senza data|sem data|zonder jaar|utan år|bez roku|без года|(?:出版|刊)年不明)[\])]?|xxxx|uuuu|[<(]?(?:none|null|nil|na)[>)]?|\\n|-?nan|nat|undefined|invalid date|#n\/a|[-–—?])$/;
 
 const WHOLE_NUMBER = /^[+-]?\d+(?:\.0+)?$/;
 const COMMA_ZERO = /(?<=\d{4}),0{1,2}$/;
@@ -38,11 +38,18 @@ const TIME = '(?:[t ]\\d\\d?:.*)?';
 /** `十二`. */
 const NUMERAL = '[一二三四五六七八九十]{1,3}';
 
+/** Before or after the year of a printing or an edition: `2004 printing`, `2nd ed. 2004`, `Nachdr. 1997`. */
+const PRINTING =
+  '(?:\\d\\d?(?:st|nd|rd|th|[.ªº]) )?(?:(?:re)?print(?:ed|ing)?|repr|impression|(?:re)?pub(?:l|lished)?|[eé]d(?:ition)?|' +
+  '(?:nach)?dr(?:uck)?|nachdr|ausg(?:abe)?|aufl(?:age)?|tirage|r[eé]impr?|ristampa)\\.?';
+
 /** Forms whose group `year` is the year. Brackets, and signs of doubt and full stops at the end, are removed before. */
 const FORMS: readonly RegExp[] = [
-  // One year with the mark of a catalogue (copyright, approximate), or the word for a year. `年` and its kind may be
+  // One year with the mark of a catalogue (copyright, approximate, printing), or the word for a year. `年` and its kind may be
   // followed by month and day, or by the word for a publication.
-  /^(?:[©℗~≈?]|copyright|(?:about|approx|environ|etwa|cop|cp|ca?|p|circa|d\.?l|impr?|um|vers|hacia|verso|ongeveer|omkring|około|ok|около|ок|anno|an|año|ano|năm)\.?)?\s*(?<year>\d{3,4})\s*(?:г|год|года|р|рік|року|r|rok|roku)?$/,
+  new RegExp(
+    `^(?:[©℗~≈?]|copyright|(?:about|approx|environ|etwa|copr?|cp|ca?|p|circa|d\\.?l|impr?|um|vers|hacia|verso|ongeveer|omkring|około|ok|около|ок|anno|an|año|ano|năm)\\.?|${PRINTING})?\\s*(?<year>\\d{3,4})\\s*(?:г|год|года|р|рік|року|r|rok|roku|copyright|${PRINTING})?$`,
+  ),
   new RegExp(
     `^(?<year>\\d{3,4})\\s?[年년](?:\\s?(?:${MONTH}|${NUMERAL})\\s?[月월](?:\\s?(?:${DAY}|${NUMERAL})\\s?[日일])?)?(?:[春夏秋冬]|初?版|刊行?|出版|[発發发]行)?$`,
   ),
@@ -81,9 +88,25 @@ const ORDINAL = /^(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|er|re|[eoaºª])?$|^(?:
 
 /**
  * The dates that programs store for books without one. Of Calibre, 1 January 101, UTC (src/calibre/utils/iso8601.py), and
- * west of Greenwich the day before; of .NET, the first day of year 1; of MySQL, 0000-00-00.
+ * west of Greenwich the day before; of .NET, the first day of year 1, perhaps in UTC; of MySQL, 0000-00-00.
  */
-const UNDEFINED = /^(?:0101-01-01|0100-12-31|0001-01-01|0000-00-00|0?1([-/.])0?1\1 ?0001(?!\d))/;
+const UNDEFINED = /^(?:0101-01-01|0100-12-31|0001-01-01|0000-(?:00-00|12-31)|0?1([-/.])0?1\1 ?0001(?!\d))/;
+
+/** 31 December, as ISO 8601, databases and HTTP write it, and a time in UTC, from which fractions of 0 were removed. */
+const NEW_YEARS_EVE =
+  /^(?:\+?(?<year>\d+)([-/])12\2\s?31|(?:\D+ )?31 dec (?<last>\d{4}))[t ](?<time>\d\d:\d\d(?::\d\d)?)(?:[.,]0+)?\s?(?:z|utc|gmt|[+-]00(?::?00)?)(?:\[(?:etc\/)?utc\])?$/;
+
+/**
+ * The times in UTC at which a day begins in some time zone east of Greenwich, with summer time: UTC+14 to +1, half hours from
+ * +12:30 to +3:30, and +13:45, +12:45, +9:45, +8:45, +5:45. A time of day between them is one. Until 1941, zones had odd
+ * minutes and seconds; but nobody notes the time of day of a book so old.
+ */
+const BEGINNING_OF_DAY = /^(?:(?:1\d|2[0-3]):00|(?:1[1-9]|20):30|1[01458]:15)(?::00)?$/;
+const FIRST_WITHOUT_ODD_ZONES = 1942;
+
+/** `昭和12年`, `昭12`, `S12`, `㍼12`, `Showa 12`, `民國99年`, `光緒三年`: the number is no year of the Gregorian calendar. */
+const ERA_OF_EAST_ASIA =
+  /(?:^|[[(])(?!公元|西元|西[暦历曆]|[紀纪]元)(?:\p{sc=Han}{2,4}\s?(?:[元一二三四五六七八九十]{1,3}年|[\d元])|(?:[明大昭平令民mtshr]|meiji|taish?[oō]|sh[oō]wa|heisei|reiwa|roc)\.?\s?\d)(?!\d{3})|[㍻-㍾㋿]/u;
 
 /** A year of an era of East Asia has three digits at most. The other number is that of the Gregorian calendar. */
 const WITH_ERA =
@@ -100,14 +123,14 @@ const EARLIEST = 1500;
 const ANNOUNCED = 5; // years from now
 
 const UNCLEAR = 'is not an unambiguous year';
+const OTHER_CALENDAR = 'is of another calendar: write the year of the Gregorian one';
 
 let monthNames: ReadonlySet<string> | undefined;
 
 /**
  * Reads a year of the Gregorian or Julian calendar. Years before the common era are negative: 44 BC is -44, as in
  * Goodreads and goodbooks-10k, and not -43, as astronomers count. A date that may mean several years, such as
- * `1997-1998`, is not a year. A timestamp counts as it is written, even one in UTC that was New Year's Day elsewhere:
- * the text does not show the local date.
+ * `1997-1998` or `2004, c1999`, is not a year.
  * @returns 0 if the text means that there is no year; the reason if it is not one unambiguous year.
  */
 export function readYear(text: string): number | string {
@@ -121,15 +144,31 @@ export function readYear(text: string): number | string {
   if (number !== trimmed && WHOLE_NUMBER.test(number)) return readYear(number);
   const simple = simplified(number);
   if (NO_YEAR.test(simple) || UNDEFINED.test(simple)) return 0;
-  const calendar = otherCalendar(simple);
   const [, after, before] = WITH_ERA.exec(simple) ?? [];
-  if (calendar !== undefined && (after ?? before) !== undefined) return Number(after ?? before);
-  if (calendar !== undefined) return `is of the ${calendar} calendar: write the year of the Gregorian one`;
+  if (ERA_OF_EAST_ASIA.test(simple)) return Number(after ?? before) || OTHER_CALENDAR;
+  const newYear = newYearIn(simple);
+  if (newYear !== undefined) return newYear;
   const year = DECADE.test(simple) ? undefined : (readDate(withoutBrackets(simple)) ?? readTwice(simple));
   if (year === undefined) return DECIMAL.test(simple) ? 'is not a whole number' : UNCLEAR;
   if (OTHER_DIGITS.test(trimmed) && (year < EARLIEST || year > new Date().getFullYear() + ANNOUNCED))
     return 'is perhaps of another calendar: write the year of the Gregorian one in digits from 0 to 9';
   return year;
+}
+
+/**
+ * Whether a text is the beginning of a year somewhere, but written in UTC, where that is the evening before: Calibre in Berlin
+ * writes 1 January 2000 as `1999-12-31T23:00:00+00:00`. Its year is the new one.
+ */
+export function isNewYear(text: string): boolean {
+  if (!text.includes('31') || text.length > LONGEST) return false;
+  const simple = simplified(text.trim());
+  return !UNDEFINED.test(simple) && newYearIn(simple) !== undefined;
+}
+
+function newYearIn(simple: string): number | undefined {
+  const { year, last = year, time = '' } = NEW_YEARS_EVE.exec(simple)?.groups ?? {};
+  const isOdd = Number(last) < FIRST_WITHOUT_ODD_ZONES && time >= '10:00' && time < '24';
+  return BEGINNING_OF_DAY.test(time) || isOdd ? Number(last) + 1 : undefined;
 }
 
 /** In lower case, with the digits 0 to 9, the signs of ASCII instead of full-width ones, and no invisible ones. */

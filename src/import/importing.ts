@@ -28,6 +28,8 @@ export class Tally {
   short = 0;
   /** Books whose year is more probably a date in digits, such as 20080914. */
   ofTheFuture = 0;
+  /** Books of a year that began when it was still 31 December in UTC, as the file has it. */
+  newYears = 0;
   /** Books that are the same to the eye as another, and the lines of the first ones. */
   alike = 0;
   alikeLines: readonly number[] = [];
@@ -188,6 +190,7 @@ export class Import {
     tally.refused += refused.length;
     tally.short += short;
     tally.ofTheFuture += books.filter(({ year }) => year > LAST_LIKELY_YEAR).length;
+    tally.newYears += books.filter(({ isNewYear }) => isNewYear).length;
     for (const book of books) {
       if (!this.#alike.add(book)) continue;
       tally.alike += 1;

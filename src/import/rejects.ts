@@ -1,5 +1,5 @@
 // Owns: where rejected rows go, in the format of the imported file, each record with its reason, to be fixed and
-// imported again: a new file, which is created with the first rejected row; a device, a pipe or a standard stream.
+// imported again: a new file, which is created with the first rejected row, or the standard output.
 // Does not: overwrite a file.
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
@@ -26,83 +26,50 @@ export class NoRejects extends OperatorError {
   }
 }
 
-/** The standard streams of a command. */
+/** The standard output of a command. */
 export interface Output {
   readonly stdout: Pick<NodeJS.WriteStream, 'write'>;
-  readonly stderr: Pick<NodeJS.WriteStream, 'write'>;
   /** Resolves when the process must end. */
   readonly stop: Promise<unknown>;
 }
 
-/** The standard output (group 1), and standard error. The process writes to them itself, or it would overwrite lines. */
-const STANDARD =
-  /^(?:(-|\/dev\/stdout|(?:\/dev|\/proc\/self)\/fd\/1)|\/dev\/stderr|(?:\/dev|\/proc\/self)\/fd\/2)$/;
-
 /** @throws OperatorError when nothing can be written there. */
-export function openRejects(reading: Reading, path: string, output: Output): Rejects | RejectsStream {
-  const [isStandard, isStdout] = STANDARD.exec(path) ?? [];
-  const found = isStandard === undefined ? statSync(path, { throwIfNoEntry: false }) : undefined;
-  // A name beside an open file of the shell, such as /dev/fd/3, cannot be created.
-  const isFile =
-    found === undefined || found.isDirectory() || (found.isFile() && !/^\/(?:dev|proc)\//.test(path));
-  if (isStandard === undefined && isFile) return new Rejects(reading, path);
-  const stream = isStdout === undefined ? output.stderr : output.stdout;
-  const toStream = async (bytes: Uint8Array) => {
-    await Promise.race([new Promise((resolve) => stream.write(bytes, resolve)), output.stop]);
-  };
-  return new RejectsStream(reading, path, isStandard === undefined ? undefined : toStream);
+export function openRejects(reading: Reading, path: string, output: Output): Rejects | RejectsOutput {
+  return path === '-' ? new RejectsOutput(reading, output) : new Rejects(reading, path);
 }
 
-/** Rejected rows that go to a place where nothing can be changed afterwards. */
-class RejectsStream {
-  readonly isFile = false;
+/** Rejected rows on the standard output, where nothing can be changed afterwards. */
+class RejectsOutput {
   readonly #reading: Reading;
-  readonly #path: string;
-  readonly #toStream: ((bytes: Uint8Array) => Promise<void>) | undefined;
-  #handle: FileHandle | undefined;
+  readonly #output: Output;
   #isBegun = false;
 
-  /** @param toStream writes to a standard stream; if undefined, the rows are written to the path. */
-  constructor(reading: Reading, path: string, toStream: ((bytes: Uint8Array) => Promise<void>) | undefined) {
+  constructor(reading: Reading, output: Output) {
     this.#reading = reading;
-    this.#path = path;
-    this.#toStream = toStream;
+    this.#output = output;
   }
 
-  /** @throws NoRejects when they cannot be written. */
   async add(records: readonly RefusedRecord[]): Promise<void> {
     if (records.length === 0) return;
-    const { before, between, after } = refusedFrame(this.#reading);
+    const { before, between } = refusedFrame(this.#reading);
     const rows = records.map((record) => asRefused(record, this.#reading)).join(between);
-    // Other lines may come between two that are complete.
-    const areLines = between === after;
-    const beginning = this.#isBegun ? (areLines ? '' : between) : before;
-    await this.#write(beginning + rows + (areLines ? after : ''));
+    await this.#write((this.#isBegun ? between : before) + rows);
     this.#isBegun = true;
   }
 
-  /** @returns the path; undefined if nothing was rejected. */
+  /** @returns `-`; undefined if nothing was rejected. */
   async close(): Promise<string | undefined> {
-    const { between, after } = refusedFrame(this.#reading);
-    if (this.#isBegun && between !== after) await this.#write(after);
-    await this.#handle?.close();
-    return this.#isBegun ? this.#path : undefined;
+    if (this.#isBegun) await this.#write(refusedFrame(this.#reading).after);
+    return this.#isBegun ? '-' : undefined;
   }
 
   async #write(text: string): Promise<void> {
-    const bytes = bytesOf(text);
-    try {
-      if (this.#toStream !== undefined) return await this.#toStream(bytes);
-      this.#handle ??= await open(this.#path, 'a');
-      await this.#handle.appendFile(bytes);
-    } catch (error) {
-      throw new NoRejects(this.#path, error as Error);
-    }
+    const { stdout, stop } = this.#output;
+    await Promise.race([new Promise((resolve) => stdout.write(bytesOf(text), resolve)), stop]);
   }
 }
 
 export class Rejects {
-  readonly isFile = true;
   readonly #reading: Reading;
   readonly #path: string;
   #file: { readonly handle: FileHandle; readonly path: string } | undefined;

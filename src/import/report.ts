@@ -10,7 +10,7 @@ import { type Format, type Reading, type RefusedRecord, shorten } from '../files
 import { OperatorError } from '../operator-error.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
 import { counted } from '../terminal/counted.ts';
-import { printable } from '../terminal/printable.ts';
+import { writeLine } from '../terminal/printable.ts';
 import { Progress, type Screen } from '../terminal/progress.ts';
 import { untilRead } from '../terminal/until-read.ts';
 import type { BatchReport, Outcome } from './importing.ts';
@@ -85,7 +85,7 @@ export class ImportReport implements BatchReport {
     if (described !== this.#described) {
       this.#described = described;
       this.#progress.line(
-        printable(withBytesShown(`${this.#options.name}: later rows have more columns: ${described}`)),
+        withBytesShown(`${this.#options.name}: later rows have more columns: ${described}`),
       );
     }
     const { stderr, stop } = this.#output;
@@ -94,7 +94,7 @@ export class ImportReport implements BatchReport {
       if (stderr.isTTY && this.#refused > SHOWN_REFUSALS) continue;
       const what = [column, value === '' && column === undefined ? undefined : `"${value}"`, reason];
       const said = what.filter((part) => part !== undefined).join(' ');
-      this.#progress.line(printable(withBytesShown(`${this.#options.name}:${line}: ${said}`)));
+      this.#progress.line(withBytesShown(`${this.#options.name}:${line}: ${said}`));
       if (stderr.writableLength > MESSAGE_BACKLOG) await Promise.race([untilRead(stderr), stop]);
     }
     await this.#rejects?.add(refused);
@@ -126,11 +126,9 @@ export class ImportReport implements BatchReport {
       // After a dry run, importing that file would not be enough: the other rows are not imported.
       const advice = `: fix ${this.#refused === 1 ? 'it' : 'them'} there and import that file${idsAdvice(this.#reading)}`;
       const to = rejects === '-' ? 'the standard output' : rejects;
-      this.#say(
-        `${rows} written to ${to}${this.#options.isDryRun || this.#rejects?.isFile === false ? '' : advice}.`,
-      );
+      this.#say(`${rows} written to ${to}${this.#options.isDryRun || rejects === '-' ? '' : advice}.`);
     }
-    const { withTakenId, ofTheFuture, short, alike, alikeLines } = tally;
+    const { withTakenId, ofTheFuture, newYears, short, alike, alikeLines } = tally;
     if (short > 0) {
       const what = short === 1 ? '1 row ends' : `${short} rows end`;
       this.#say(`${what} before the last column in use: what is missing was read as empty.`);
@@ -149,6 +147,10 @@ export class ImportReport implements BatchReport {
       const what = ofTheFuture === 1 ? '1 book has a year' : `${ofTheFuture} books have years`;
       this.#say(`${what} after 2100: are these dates? --year names another column.`);
     }
+    if (newYears > 0)
+      this.#say(
+        `${counted(newYears, 'date')} in UTC, on 31 December, ${newYears === 1 ? 'is' : 'are'} midnight in another time zone: stored as the new year.`,
+      );
     if (withTakenId === 1) {
       this.#say('1 row has an id that belongs to another book: --ids new gives it a new one.');
     } else if (withTakenId > 1) {
@@ -200,11 +202,11 @@ export class ImportReport implements BatchReport {
   #say(line: string): void {
     // Rejected rows may have the standard output for themselves.
     const { stdout, stderr } = this.#output;
-    (this.#options.rejects === '-' ? stderr : stdout).write(`${printable(line)}\n`);
+    writeLine(this.#options.rejects === '-' ? stderr : stdout, line);
   }
 
   #warn(line: string): void {
-    this.#output.stderr.write(`${printable(withBytesShown(line))}\n`);
+    writeLine(this.#output.stderr, withBytesShown(line));
   }
 }
 

@@ -5,6 +5,7 @@
 import { styleText } from 'node:util';
 import { LOG_LEVELS, type LogLevel } from '../config.ts';
 import { PROJECT } from '../project.ts';
+import { printable } from '../terminal/printable.ts';
 import type { Times } from '../times.ts';
 
 /** 401 may be late on purpose (rule 29); for 503 there are lines about the unavailable store. */
@@ -107,10 +108,10 @@ function isoTime(): string {
 export function readable(line: string): string {
   const { time, level, msg, ...rest } = JSON.parse(line) as Record<string, unknown>;
   const details = Object.entries(rest).map(([name, value]) => {
-    return `${name}=${typeof value === 'object' ? JSON.stringify(value) : value}`;
+    return printable(`${name}=${typeof value === 'object' ? JSON.stringify(value) : value}`);
   });
   const clock = styleText('dim', String(time).slice(11, 23)); // hh:mm:ss.sss, UTC
-  const head = `${String(level).padEnd(5)}  ${msg}`;
+  const head = printable(`${String(level).padEnd(5)}  ${msg}`);
   const style = STYLES[level as keyof typeof STYLES];
   return `${[clock, style === undefined ? head : styleText(style, head), ...details].join('  ')}\n`;
 }

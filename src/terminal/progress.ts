@@ -2,6 +2,7 @@
 // Does not: print anything for short work, or into a pipe.
 
 import { TIMES } from '../times.ts';
+import { writeLine } from './printable.ts';
 
 /** Characters in a line of a terminal that does not report its width. */
 const USUAL_WIDTH = 80;
@@ -44,7 +45,7 @@ export class Progress {
   /** Prints a line; the next `at` draws below it. */
   line(text: string): void {
     this.end();
-    this.#stderr.write(`${text}\n`);
+    writeLine(this.#stderr, text);
   }
 
   /** Clears the line. Call it before anything else is printed. */

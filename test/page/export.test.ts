@@ -43,6 +43,11 @@ test('nothing is saved while the search does not find all books', async () => {
   });
 });
 
+/** Blanks, controls and invisible characters, behind which a sign may begin a formula. */
+const HIDING = Array.from(
+  '\t\r\n \u00a0\u00ad\u061c\u115f\u180e\u2003\u200b\u200d\u202e\u2060\u3000\u3164\ufe0f\ufeff\u{e0020}\u001b',
+);
+
 test('a file for Excel is UTF-16 with tabs, its texts are no formulas, numbers or dates, and it is imported unchanged, as CSV is', async (context) => {
   const dbUrl = await SQLITE.freshUrl();
   const titles = [
@@ -75,6 +80,18 @@ test('a file for Excel is UTF-16 with tabs, its texts are no formulas, numbers o
     ],
     ...['a "quoted" title', 'two\r\nlines', 'a\ttab', '', '2001: A Space Odyssey'],
   ];
+  // Each of two words, so that the sign alone makes the text a formula.
+  const signs = [
+    '＝',
+    '＋',
+    '－',
+    '＠',
+    '﹦',
+    '−',
+    ...['=', '+', '-', '@', '＝'].flatMap((sign) => HIDING.map((before) => before + sign)),
+  ];
+  const hidden = signs.map((sign) => `${sign}SUM(one two)`);
+  titles.push(...hidden);
   const books = titles.map((title, at) => ({ id: at + 1, title, author: title, year: at - 3 }));
   await fill(dbUrl, books);
   const service = await startTestService(dbUrl);
@@ -94,6 +111,7 @@ test('a file for Excel is UTF-16 with tabs, its texts are no formulas, numbers o
     '\t"=""5 May"""\t',
     '\t"2001: A Space Odyssey"\t',
     '\t"<b>"\t',
+    ...hidden.map((text) => `\t"=""${text}"""\t`),
   ])
     assert.ok(text.includes(line), line);
   for (const exported of [file, await exportBooks(session, undefined, 'csv')]) {

@@ -102,6 +102,57 @@ describe('commands', { concurrency: 3 }, () => {
       assert.deepEqual([stderr, code], [`${cases[at]?.[2]}\n`, cases[at]?.[3]]);
   });
 
+  test('no name of a file, title or other argument that is printed controls the terminal', async () => {
+    const folder = temporaryFolder();
+    const odd = 'a\u001b]0;b\u0007\u009b\u202e\u2028\r\n.csv';
+    const env = { DB_URL: `sqlite:${folder}/books.db` };
+    writeFileSync(join(folder, odd), `title,"y${odd}"\n"${odd}",x\n`);
+    const calls: readonly (readonly string[])[] = [
+      ...[
+        ['import', odd],
+        ['import', odd, '--year', `y${odd}`],
+        ['import', odd, '--on-duplicate', odd],
+        ['undo', '--list'],
+      ],
+      ...[
+        ['import', `-${odd}`],
+        ['import', `none${odd}`],
+        ['import', '.', '--rejects', odd],
+        ['forget', '1'],
+        ['forget', odd],
+      ],
+      ...[
+        ['export', `x${odd}`],
+        ['export', odd],
+        ['export', odd, '--format', odd],
+        ['export', odd, odd],
+      ],
+      ...[
+        ['backup', odd],
+        ['backup', `b${odd}`],
+        ['backup', `no/${odd}`],
+        ['copy', env.DB_URL, `sqlite:c${odd}`],
+      ],
+      ...[
+        ['copy', env.DB_URL, odd],
+        ['restore', odd],
+        ['restore', `none${odd}`],
+        ['undo', '--since', odd],
+        [odd],
+        ['token', odd],
+      ],
+      ['verify', `http://${odd}`],
+    ];
+    let said = 0;
+    for (const args of calls) {
+      const { stdout, stderr } = await runCommand(args, env, { folder });
+      const printed = stdout + stderr;
+      if (printed.includes('\\u001b')) said += 1;
+      assert.doesNotMatch(printed, /[^\n\P{Cc}]|[\u202e\u2028]|\n\.csv/u, args.join(' '));
+    }
+    assert.ok(said >= 10, `${said} of ${calls.length} showed a name`);
+  });
+
   test('output that cannot be written is no success', async () => {
     const { code, stderr } = await runOnFullDisk('stdout', ['token'], { SECRET_TOKEN: SECRET });
     assert.equal(code, 1);

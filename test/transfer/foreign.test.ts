@@ -8,44 +8,30 @@ import { inShort, read } from '../support/files.ts';
 
 /** The first part of a packed file, with its name. */
 const packed = (name: string) => `PK\x03\x04${'\0'.repeat(26)}${name}`;
-const OPEN_DOCUMENT = 'mimetypeapplication/vnd.oasis.opendocument';
 const LEADER = '00714cam a2200205 a 4500';
 const SPREADSHEET = 'open it in a spreadsheet program, and save it as CSV in UTF-8.';
 /** Bytes, each as a character. */
 const FOREIGN: Readonly<Record<string, readonly string[]>> = {
-  [`an Excel workbook: ${SPREADSHEET}`]: [`${packed('[Content_Types].xml')}\xb5${packed('xl/workbook.xml')}`],
-  'a Word document': [`${packed('[Content_Types].xml')}${packed('word/document.xml')}`],
-  [`an OpenDocument spreadsheet: ${SPREADSHEET}`]: [packed(`${OPEN_DOCUMENT}.spreadsheetPK`)],
-  'an OpenDocument text': [packed(`${OPEN_DOCUMENT}.textPK`)],
-  'an e-book (EPUB)': [packed('mimetypeapplication/epub+zipPK')],
-  [`a Numbers or Pages document: ${SPREADSHEET}`]: [packed('Index/Document.iwa')],
-  'a ZIP archive: unpack it, and import the file in it;': [packed('books.csv'), 'PK\x05\x06'],
-  'an old Excel workbook or Word document': ['\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0'],
-  [`an old Excel workbook: ${SPREADSHEET}`]: ['\t\x08\x08\0\0\x05\x10\0', '\t\x08\x10\0\0\x06\x05\0'],
-  'a PDF': ['%PDF-1.7\n%\xe2\xe3'],
-  'a formatted text (RTF)': ['{\\rtf1\\ansi'],
-  'an image': ['\x89PNG\r\n\x1a\n', '\xff\xd8\xff\xe0'],
-  'an archive (gzip): unpack it, and import the file in it.': ['\x1f\x8b\x08\0'],
-  'an archive': [
-    'BZh91AY',
-    '7z\xbc\xaf\x27\x1c',
-    '\x28\xb5\x2f\xfd',
-    `${'books.csv'.padEnd(257, '\0')}ustar`,
+  [`an Excel workbook: ${SPREADSHEET}`]: [
+    `${packed('[Content_Types].xml')}\xb5${packed('xl/workbook.xml')}`,
+    '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0',
   ],
+  [`an OpenDocument file: ${SPREADSHEET}`]: [
+    packed('mimetypeapplication/vnd.oasis.opendocument.spreadsheetPK'),
+  ],
+  'an archive (ZIP or gzip): unpack it, and import the file in it.': [
+    packed('books.csv'),
+    'PK\x05\x06',
+    '\x1f\x8b\x08\0',
+  ],
+  'a PDF': ['%PDF-1.7\n%\xe2\xe3'],
   'an SQLite database: export its table of books as CSV.': ['SQLite format 3\0'],
-  'an Access database': ['\0\x01\0\0Standard ACE DB\0'],
-  'a Parquet file': ['PAR1\x15'],
   'MARC: export it as CSV or tab-delimited text': [
     `${LEADER}001001300000\x1e`,
     `=LDR  ${LEADER}\r\n`,
-    `000000001 LDR   L ${LEADER}`,
-    `[{"leader":"${LEADER}","fields":[]}]`,
-  ],
-  MARCXML: [
     '<?xml version="1.0"?>\n<collection xmlns="http://www.loc.gov/MARC21/slim">',
     '<record><leader>00714</leader>',
   ],
-  PICA: ['002@ $0Aau\n', '\x1d\n002@ \x1f0Aau'],
   'BibTeX: open it in a reference manager such as Zotero': [
     '@book{title,\n title={Emma}}',
     '\xef\xbb\xbf\n% Encoding: UTF-8\n\n@Comment(a)',
@@ -57,39 +43,17 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
     'Provider: a\nContent: b; c\n\nTY  - BOOK',
     '\xff\xfeT\0Y\0 \0 \0-\0 \0B\0',
   ],
-  'EndNote (Refer)': ['%0 Book\n%T Emma'],
-  'a tagged text of references': [
-    'PMID- 12345678\n',
-    'FN Clarivate Analytics Web of Science\nVR 1.0',
-    'RT Book, Whole\nT1 Emma',
-  ],
-  'an XML file of references': ['<?xml version="1.0"?><modsCollection >', '<xml><records><record>'],
-  [`an XML spreadsheet: ${SPREADSHEET}`]: [
-    '<?xml version="1.0"?>\n<Workbook xmlns="urn:schemas-microsoft-com:office:spreadsheet">',
-  ],
   [`a web page (HTML): ${SPREADSHEET}`]: [
     '<html xmlns:x="urn:a"><head>',
     '\n<!DOCTYPE html>\n',
     '<table>\nTitle\n',
     '<?xml version="1.0"?><!-- caf\xe9 --><html>',
-    'MIME-Version: 1.0\r\n',
   ],
-  XML: ['<?xml version="1.0"?>\n<books><book>', '<books><book title="a"/>'],
-  'a dump of Open Library': ['/type/edition\t/books/OL1M\t3\t2010-01-01T00:00:00\t{"title": "a"}\n'],
-  'RDF (Turtle or N-Triples)': [
-    '@prefix dc: <http://purl.org/dc/> .\n',
-    '<http://a/1> <http://b/title> "Emma" .\n',
+  XML: [
+    '<?xml version="1.0"?>\n<books><book>',
+    '<books><book title="a"/>',
+    '<?xml version="1.0"?><modsCollection >',
   ],
-  TOML: ['[[books]]\ntitle = "Emma"\n'],
-  'a vCard': ['BEGIN:VCARD\r\n'],
-  'an SQL dump': [
-    '/*!999999\\- enable the sandbox mode */\n',
-    '--\n-- PostgreSQL',
-    '-- MySQL dump 10.13\n',
-    'CREATE TABLE `books` (',
-    'INSERT INTO books VALUES (1);',
-  ],
-  YAML: ['- title: Emma\n', '---\nreferences:\n- id: a\n'],
 };
 test('of a format that is not read is called by its name, whatever its own name and the pieces in which it comes', async () => {
   for (const [expected, contents] of Object.entries(FOREIGN)) {
@@ -121,18 +85,15 @@ test('is a table although its header looks like another format, or if --format s
   });
 });
 
-test('of JSON whose books are elsewhere in it, or have no value that can be read, says so in one sentence', async () => {
+test('of JSON whose books are elsewhere in it, says so in one sentence', async () => {
   for (const [message, content] of [
     [/^Line 1 has a comma after its object/, '{"title":"a"},\n{"title":"b"}\n'],
     [
-      /^The records are in the list "docs" within .+, as jq '\.docs' does\.$/,
+      /^Line 1 has only the beginning of an object: .+, as jq -c does\.$/,
       '{\n  "docs": [{"title":"a"}]\n}\n',
     ],
+    [/^The records are in the list "docs" within .+, as jq '\.docs' does\.$/, '{"docs":[{"title":"a"}]}'],
     [/^The records are in the list "data" within/, '{"status":200,"data":[{"id":1,"title":"a"},{"id":2}]}'],
-    [
-      /^The records are in the list "message\.items" within/,
-      '{"message":{"facets":{},"items":[{"title":["a"]}]}}',
-    ],
     [
       /^The records are in the list "@graph" within .+, as jq '\."@graph"' does\.$/,
       '{"@graph":[{"title":"a"}]}',
@@ -141,37 +102,15 @@ test('of JSON whose books are elsewhere in it, or have no value that can be read
       /^The title is within "my book" .+'\."my book"' does\.$/,
       '{"my book":{"title":"a"}}\n{"my book":{"title":"b"}}\n',
     ],
-    [/^The records are members of one object/, '{"a":{"title":"b"},"c":{"title":"d"}}'],
     [
       /^The title is within "volumeInfo" .+'\.\[\]\.volumeInfo' does\.$/,
       '[{"volumeInfo":{"title":"a"},"x":[{}]}]',
     ],
+    [/^There is no column for the title/, '{"a":{"title":"b"},"c":{"title":"d"}}'],
     [/^The title is within "data" .+'\.data' does\.$/, '{"data":{"title":"a"}}\n{"data":{"title":"b"}}\n'],
-    [
-      /^In the first 2 records, "title" is an array, such as \["Emma"\]: a title must be a string\.$/,
-      '[{"title":["Emma"]},{},{"title":null},{"title":["It"]}]',
-    ],
-    [/"title" is an object, such as \{"en":"Emma"\}: a title/, '{"title":{"en":"Emma"}}\n{"title":{}}\n'],
-    [/"title" is a number, such as 1984: a title must be/, '[{"title":1984},{"title":2666}]'],
-    [
-      /"authors" is an array, such as \[\{"key":"\/a\/1"\}\]: an author must be a string, or have "name", /,
-      '[{"title":"a","authors":[{"key":"/a/1"}]},{"title":"b","authors":[{"key":"/a/2"}]}]',
-    ],
-    [
-      /"year" is an object, .+: a year must be/,
-      '[{"title":"a","year":{"y":1}},{"title":"b","year":{"y":2}}]',
-    ],
   ] as const) {
     const failure = await read(content).catch((error) => error);
     assert.ok(failure instanceof OperatorError, content);
     assert.match(failure.message, message);
-  }
-  // A single record, and a few of many, are rejected by themselves.
-  for (const [content, refused] of [
-    ['[{"title":["Emma"]}]', 1],
-    ['[{"title":["Emma"]},{"title":"It"}]', 1],
-    ['[{"title":"a"},{"title":"b","author":1},{"title":"c","author":1},{"title":"d"},{"title":"e"}]', 2],
-  ] as const) {
-    assert.equal((await read(content)).refused.length, refused, content);
   }
 });

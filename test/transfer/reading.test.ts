@@ -15,6 +15,19 @@ import { type Content, casesOf, inShort, read, refusalsOf } from '../support/fil
 import { temporaryFolder } from '../support/service.ts';
 
 describe('years', () => {
+  const NEW_YEARS = [
+    '1999-12-31T23:00:00+00:00 | 1999-12-31T23:00:00Z | 1999-12-31 23:00:00+00 | 1999-12-31T22:00:00.000Z',
+    '1999-12-31T12:00Z | 1999-12-31T10:00:00.000000+00:00 | 1999-12-31 13:00:00 UTC | 1999/12/31 11:00:00+0000',
+    '1999-12-31T10:15:00Z | 1999-12-31T11:15:00Z | 1999-12-31T15:15:00Z | 1999-12-31T18:15:00Z',
+    '1999-12-31T13:30:00Z | 1999-12-31T14:30:00Z | 1999-12-31T17:30:00Z | 1999-12-31T18:30:00Z',
+    '1999-12-31T19:30:00Z | 1999-12-31T20:30:00Z | Fri, 31 Dec 1999 23:00:00 GMT | 1999-12-31T23:00Z[UTC]',
+    '2000-01-01T00:00:00Z | 2000-01-01T05:00:00+00:00 | 2000-01-01T12:00:00Z | 2000-01-01T00:00:00+14:00',
+    '2000-12-31T00:00:00Z | 2000-12-31T09:45:00Z | 2000-12-30T23:00:00Z | 2000-06-30T22:00:00Z',
+  ];
+  const SAME_YEARS = [
+    '1999-12-31T23:15:42Z | 1999-12-31T23:00:01Z | 1999-12-31T23:00:00.5Z | 1999-12-31T22:15:00Z',
+    '1999-12-31T23:00:00 | 1999-12-31 23:00:00 | 1999-12-31T23:00:00+01:00 | 1999-12-31T23:00:00-05:00',
+  ];
   const YEARS: readonly (readonly [number, ...string[]])[] = [
     [2008, '2008', ' 2008 ', '2008.0', '+002008', '02008', '2008.', '2008-09', '2008-09-14', '2008-9-14'],
     [2008, '2008-09-14T07:00:00+00:00', '2008-12-31 23:59:59', '2008/9/14', '2008.09.14'],
@@ -38,9 +51,19 @@ describe('years', () => {
     [1997, ...'1997,0 | 1997,00 | 1997, | 1997; | [1997], ©1997 | 1997 [c1997] | 1997-00-00'.split(' | ')],
     [1997, ...'+1997-03-00T00:00:00Z'.split(' | ')],
     [1997, ...'about 1997 | Δεκέμβριος 1997 | ?1997 | 1997~ | 昭和11年(1997) | 1997 [平成9]'.split(' | ')],
-    [1997, ...'1997(令和元)年'.split(' | ')],
+    [1997, ...'1997(令和元)年 | Heisei 9 (1997) | 1997(平9)'.split(' | ')],
     [1997, ...'Thursday, June 26, 1997 | Thu, 26 Jun 1997 00:00:00 GMT'.split(' | ')],
     [1997, ...'Thu Jun 26 1997 02:00:00 GMT+0200 (CEST)'.split(' | ')],
+    [
+      2004,
+      ...'2004 printing | [2004 printing] | printed 2004 | 2004 reprint | repr. 2004 | 2nd ed. 2004'.split(
+        ' | ',
+      ),
+    ],
+    [
+      2004,
+      ...'2004 printing, c2004 | 2004 ed. | Nachdr. 2004 | 3. Aufl. 2004 | publ. 2004 | ©2004'.split(' | '),
+    ],
     [-44, '−44', '－44', '–44', 'M.Ö. 44', '44 eaa.'],
     [0, ...'NULL | \\N | NaN | N/A | - | — | unknown | undated | nd | s/f | s.f. | s/d | б/г'.split(' | ')],
     [0, ...'bez daty'.split(' | ')],
@@ -58,6 +81,11 @@ describe('years', () => {
     [0, '', '   ', 'n.d.', 'N. D.', '[n.d.]', 's.a.', '[s. a.]', '?', 'None', 'xxxx', 'uuuu'],
     [0, '0', '-0', '-0.0', '0000', '0101-01-01T00:00:00+00:00', '0101-01-01T01:00:00+01:00'],
     [0, '0100-12-31T19:03:58-04:56'],
+    // The beginning of a day from UTC+14 to UTC+1, in UTC, and odd minutes from before 1942.
+    ...NEW_YEARS.map((texts) => [2000, ...texts.split(' | ')] as const),
+    [1815, '1814-12-31T23:06:32+00:00', '1814-12-31T18:06:40Z'],
+    [1999, ...SAME_YEARS.flatMap((texts) => texts.split(' | '))],
+    [0, '0100-12-31T23:00:00Z', '0000-12-31T23:00:00+00:00'],
     [19_970_626, '19970626'],
     [9_007_199_254_740_991, '9007199254740991'],
     [-9_007_199_254_740_991, '-9007199254740991', '-9007199254740991.000'],
@@ -68,41 +96,29 @@ describe('years', () => {
     }
   });
 
-  /** Never converted: the new years of two calendars differ. */
-  const OF_CALENDARS = {
-    Japanese:
-      '昭和12年 | 昭和12.6 | [平成元年] | 令和３年 | 昭12.6 | S12 | R3 | h.10 | Showa 12 | Meiji 1907 | ㍼12 | 昭和1937 [1938]',
-    Minguo: '民國99年 | 中華民国99 | ROC 99',
-    'East Asian era': '光緒12年 | 寛政三年',
-    Buddhist: 'พ.ศ. 2560 | พ.ศ. 2560 (2561) | พ.ศ.๒๕๖๐ | BE 2560 | 2560 B.E.',
-    'Solar Hijri': '1399 ش | 1399 هـ.ش | ۱۳۹۹ شمسی | 1399 هجری شمسی',
-    Hijri: '1441 هـ | هـ 1441 | ١٤٤١هـ | AH 1441 | 1441 A.H. | 1441 H',
-    Hebrew: 'תשפ"א | תשפא | ה׳תשפ״א | AM 5781',
-    Saka: 'Saka 1942 | शक १९४२',
-    'Vikram Samvat': 'वि.सं. २०७७ | V.S. 2077',
-    Ethiopian: '2013 ዓ.ም.',
-    'French Republican': "an VII | l'an 7 | 12 germinal 1798",
-  };
+  const OF_ERAS = [
+    '昭和12年 | 昭和12.6 | [平成元年] | 令和３年 | 昭12.6 | S12 | R3 | h.10 | Showa 12 | ㍼12 | 昭和六十年',
+    '民國99年 | 中華民国99 | 民88 | ROC 99 | 光緒12年 | 寛政三年',
+  ];
   const REFUSED: Readonly<Record<string, readonly string[]>> = {
     'is not an unambiguous year': [
       ...[
-        '1997-1998 | 1997–1998 | 1997-98 | 1997-13 | 1997/98 | 1700/1. | 1967, c1965 | 1835 or 1836',
+        '1997-1998 | 1997–1998 | 1997-98 | 1997-13 | 1997/98 | 1700/1. | 1967, c1965 | 2004, c1999 | 2004 [c1999] | c1999, 2004 printing | 1999 (2004 printing) | [200-?] | 1835 or 1836',
         '1641. [1642] | 1726[1727] | 168[5]. | 1850-? | 1997- | between 1694 and 1799 | -0150 - -0100',
         '19-- | 195X | 19uu | [18--?] | 17?? | 1990s | 97? | c97 | 12/05/97 | June 26, 97 | Jun-97',
         'MCMXCVII | twenty | twenty 1997 | before 1900 | [after 1900] | 195? | 1997年13月 | 5 1997',
         'DK Publishing Inc | 18th century CE | 5th century B.C. | 0 BC | -44 BC | AD 79 BC | ca1. 44 BC',
         '-0043-03-15 | 13/13/1997 | 32.1.1997 | 00/1997 | June 32, 1997 | 1997-00-01 | 1997-02-32',
         '5 June 6, 1997 | 1e3 | 0x7d0 | 1 997 | --5 | + | . | 1997 1997 | –1997 | 1997, c1996 | 1997, 1997, 1997',
-        'Monday 1997',
+        'Monday 1997 | Meiji 1907 | 昭和1937 [1938] | พ.ศ. 2560 | พ.ศ. 2560 (2561) | BE 2560 | 2560 B.E.',
+        '1399 ش | ۱۳۹۹ شمسی | 1441 هـ | AH 1441 | 1441 H | תשפ"א | AM 5781 | Saka 1942 | V.S. 2077',
+        "2013 ዓ.ም. | an VII | l'an 7 | 12 germinal 1798",
       ].flatMap((texts) => texts.split(' | ')),
       '1997\0',
     ],
     'is not a whole number': ['1999.13', '1999,5', '.5', '1,997', '-0.5'],
-    ...Object.fromEntries(
-      Object.entries(OF_CALENDARS).map(([name, texts]) => [
-        `is of the ${name} calendar: write the year of the Gregorian one`,
-        texts.split(' | '),
-      ]),
+    'is of another calendar: write the year of the Gregorian one': OF_ERAS.flatMap((texts) =>
+      texts.split(' | '),
     ),
     'is perhaps of another calendar: write the year of the Gregorian one in digits from 0 to 9':
       '۱۳۹۹ | ١٤٤١ | ๒๕๖๐'.split(' | '),
@@ -239,6 +255,95 @@ Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0
       const { author, year } = without.books[early.length] as ReadBook;
       assert.deepEqual([author, year], ['', 0]);
     }
+  });
+});
+
+describe('rows that the file calls something else', () => {
+  test('are rejected by that word, in whatever case and language; what may be a book is imported', async () => {
+    const reason = 'is not a book: leave it empty if the row is one';
+    for (const [column, others, books] of [
+      ['item_type', 'movie | game | music | Video Game', 'book | Book | | audiobook | journal'],
+      ['Media', 'DVD | Music CD | Blu-ray | VHS', 'Paper Book | Ebook | Audiobook | CD | Manuscript'],
+      [
+        'Item Type',
+        'film | videoRecording | tvBroadcast | computerProgram',
+        'bookSection | journalArticle | audioRecording',
+      ],
+      ['Binding', 'DVD | Video Game', 'Paperback | Audio CD | Kindle Edition | Board book'],
+      ['type', 'motion_picture | broadcast | software', 'book | chapter | Films and games | graphic'],
+      ['Medienart', 'Spielfilm | Brettspiel', 'Buch | Hörbuch | Zeitschrift'],
+      ['Type de document', 'Jeu vidéo | FILM | musique', 'Livre | Revue | Partition'],
+      ['Genre', '', 'Music | Film | Game'],
+    ] as const) {
+      const [ofOthers, ofBooks] = [others, books].map((words) => (words === '' ? [] : words.split(' | ')));
+      for (const json of [false, true]) {
+        const rows = [...(ofOthers ?? []), ...(ofBooks ?? [])];
+        const content = json
+          ? rows.map((kind) => `${JSON.stringify({ title: 'a', [column]: kind })}\n`).join('')
+          : `Title,${column}\n${rows.map((kind) => `a,${kind}\n`).join('')}`;
+        const found = await read(content);
+        assert.equal(found.books.length, ofBooks?.length, column);
+        const refused = ofOthers?.map((kind, at) => `${at + (json ? 1 : 2)} ${column} "${kind}" ${reason}`);
+        assert.deepEqual(refusalsOf(found), refused);
+      }
+    }
+    const { refused, reading } = await read('Title,Type\nAda,film\n');
+    assert.deepEqual(
+      inShort({ books: [(await correct(refused[0] as RefusedRecord, '', reading)) as ReadBook] }),
+      ['2 Ada//0'],
+    );
+    assert.deepEqual(inShort(await read('Type\nfilm\n', { columns: { title: 'Type' } })), ['2 film//0']);
+  });
+});
+
+describe('words for nothing', () => {
+  test('are no year and no author, and those that are no words are no title; our exports have each as it is', async () => {
+    const words = [
+      'NULL',
+      '\\N',
+      'nan',
+      'N/A',
+      'null',
+      'None',
+      'NaN',
+      '#N/A',
+      'n/a',
+      '<NA>',
+      'undefined',
+      '(null)',
+    ];
+    const noTitles = ['\\N', '#N/A', '<NA>'];
+    const kept = [
+      ['Null', 'Null'],
+      ['Nan', 'Nan'],
+      ['NULL', 'NULL, G.'],
+      ['It', 'N. A.'],
+    ] as const;
+    const rows = [
+      ...words.map((word) => [word, word, word]),
+      ...kept.map(([title, author]) => [title, author, '1']),
+    ];
+    const expected = [
+      ...words.map((word) => `${noTitles.includes(word) ? '' : word}//0`),
+      ...kept.map(([title, author]) => `${title}/${author}/1`),
+    ];
+    const table = `Title\tAuthor\tYear\n${rows.map((row) => `${row.join('\t')}\n`).join('')}`;
+    const csv = `Title,Author,Year\n${rows.map((row) => `"${row.join('","')}"\n`).join('')}`;
+    const json = JSON.stringify(rows.map(([title, author, year]) => ({ title, author: [author], year })));
+    for (const content of [table, csv, json])
+      assert.deepEqual(
+        inShort(await read(content)).map((book) => book.replace(/^\d+ /, '')),
+        expected,
+      );
+    for (const content of [
+      'id,title,author,year\n1,"\\N","NULL",1\n',
+      '{"id":1,"title":"\\\\N","author":"NULL","year":1}',
+    ]) {
+      const [{ title, author } = { title: '', author: '' }] = (await read(content)).books;
+      assert.deepEqual([title, author], ['\\N', 'NULL']);
+    }
+    for (const word of ['NA', 'NaT', 'invalid date', '-nan', '<null>', 'nil'])
+      assert.equal(readYear(word), 0, word);
   });
 });
 

@@ -223,7 +223,15 @@ describe('import', () => {
   });
 
   test('a transaction takes rows for a limited time, of those that are read; a comparison takes more of the file', async () => {
-    const book = { id: undefined, line: 2, title: 't', author: '', year: 0, original: undefined };
+    const book = {
+      id: undefined,
+      line: 2,
+      title: 't',
+      author: '',
+      year: 0,
+      isNewYear: false,
+      original: undefined,
+    };
     for (const [pieces, time, expected] of [
       [1, -1, [1, 1, 1]],
       [1, Number.POSITIVE_INFINITY, [2, 1]],
