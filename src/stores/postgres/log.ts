@@ -214,7 +214,7 @@ const IS_OWN = `
 /** Whether the documented repair asks for it: the log lacks changes. */
 const LACKS_CHANGES = 'select exists (select from book_index_state where version = 0) as "lacksChanges"';
 
-/** The highest numbers are those of the newest row and, in a log that has begun again, of the rows before that. */
+/** The highest numbers are those of the newest row and, in a log that has started again, of the rows before that. */
 const IS_BEHIND = `
   select greatest(
     (select number from book_log where place = 0 order by xid desc, number desc limit 1),
