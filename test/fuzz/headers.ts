@@ -96,7 +96,9 @@ function tagsIn(text: string, acceptsWeak: boolean): Tags {
   if (text === '*') return '*';
   if (!/^(?:(?:(?:W\/)?"[!#-~\x80-\xff]*")?[ \t]*(?:,[ \t]*|$))*$/.test(text)) return [];
   const tags = [...text.matchAll(/(W\/)?"([^"]*)"/g)];
-  return tags.filter(([, weak]) => acceptsWeak || weak === undefined).map(([, , tag = '']) => tag);
+  const accepted = tags.filter(([, weak]) => acceptsWeak || weak === undefined);
+  const own = /^([\w-]{22})(?:(?:--?|;)(?:gzip|br|zstd|deflate|df))?$/; // no book has another one
+  return accepted.flatMap(([, , tag = '']) => own.exec(tag)?.[1] ?? []);
 }
 
 export const pathsAndHosts: Reader = ({ text }) => {

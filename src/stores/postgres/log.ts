@@ -214,12 +214,15 @@ const IS_OWN = `
 /** Whether the documented repair asks for it: the log lacks changes. */
 const LACKS_CHANGES = 'select exists (select from book_index_state where version = 0) as "lacksChanges"';
 
-/** The highest numbers are those of the newest row and, in a log that has started again, of the rows before that. */
+/**
+ * Whether the sequence, if this role may set it, is behind the log. The highest numbers are those of the newest row and, in a log that
+ * has started again, of the rows before that.
+ */
 const IS_BEHIND = `
-  select greatest(
+  select case when has_sequence_privilege('book_log_number', 'update') then greatest(
     (select number from book_log where place = 0 order by xid desc, number desc limit 1),
     (select max(number) from book_log where place = 0 and xid = '3')
-  ) > coalesce(pg_sequence_last_value('book_log_number'), 0) as "isBehind"`;
+  ) > coalesce(pg_sequence_last_value('book_log_number'), 0) end as "isBehind"`;
 const CATCH_UP = `
   select setval('book_log_number', greatest((select max(number) from book_log), (select last_value from book_log_number)))`;
 
