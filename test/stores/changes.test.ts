@@ -26,7 +26,8 @@ interface State {
   readonly book: Book | null;
 }
 
-const HOUR = 60 * 60 * 1000;
+/** A slow machine does not end a page of changes. */
+const UNHURRIED = timesWith({ sqlite: { page: 60 * 60 * 1000 } });
 
 /** A copy of a catalogue that is kept by following its changes. */
 class Copy {
@@ -92,8 +93,12 @@ const SERIES = {
 for (const store of STORES) {
   describe(`followers on ${store.name}`, () => {
     test('rule H1: a follower gets all books, then the changes of any program, and ends with the books of the list', async (context) => {
-      const times = timesWith({ sqlite: { page: HOUR } }); // a slow machine does not end a page
-      const { client, dbUrl, stop } = await startTestService(await store.freshUrl(), {}, undefined, times);
+      const { client, dbUrl, stop } = await startTestService(
+        await store.freshUrl(),
+        {},
+        undefined,
+        UNHURRIED,
+      );
       context.after(stop);
       const sql = (statement: string) => executeOn(dbUrl, statement);
       const empty = new Copy(client);
@@ -152,7 +157,7 @@ for (const store of STORES) {
       await stop();
       for (const table of ['book_log', 'book_log_state']) await executeOn(dbUrl, `drop table ${table}`);
       const before = new Date().toISOString();
-      const again = await startTestService(dbUrl);
+      const again = await startTestService(dbUrl, {}, undefined, UNHURRIED);
       context.after(again.stop);
       await executeOn(dbUrl, SERIES[store.name](600));
       await new Copy(again.client).readPage(); // it notes them
