@@ -6,6 +6,7 @@ const SQLITE = 'test/stores/sqlite.test.ts';
 const VERSIONS = 'test/stores/versions.test.ts';
 const CONCURRENCY = 'test/contract/concurrency.test.ts';
 const POSTGRES = 'test/stores/postgres.test.ts';
+const RIGHTS = 'test/stores/rights.test.ts';
 const FAILOVER = 'test/nightly/failover.test.ts';
 const STANDBY = 'test/nightly/standby.test.ts';
 const SHARDS = 'test/stores/shards.test.ts';
@@ -191,6 +192,10 @@ export const STORES_MUTANTS = new Mutants()
   .change("set_config('array_nulls', 'on', $", "set_config('array_nulls', 'off', $")
   .mutant('a process that is frozen holds the lock of a book for ever', LOCKED_BOOKS, 'is frozen')
   .change('idle_in_transaction_session_timeout = ', 'idle_session_timeout = ')
+  .mutant('an export has only the books that policies show', RIGHTS, 'refuse a table')
+  .change('if (rows[0] !== undefined)', 'if (rows.length > 1)')
+  .mutant('books that policies hide while the service runs are not found', RIGHTS, 'while it runs')
+  .change("then 'on' else 'off' end`;", "then 'on' else 'on' end`;")
   .in('src/stores/postgres/changes.ts')
   .mutant(
     'changes of locked books use the connections of all other books',

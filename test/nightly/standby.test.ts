@@ -232,6 +232,11 @@ describe('a standby that follows', { concurrency: 1 }, () => {
 
   test('rule 25: one that cannot be read before somebody changes something is refused in one sentence', async () => {
     await execute(primary.url(), "create role reader login password 'secret, never shown'");
+    await execute(
+      primary.url(),
+      `create role clerk login password 'secret, never shown'; alter table books enable row level security;
+       grant select on books, book_index to clerk; grant pg_read_all_stats to clerk`,
+    );
     await execute(primary.url(), 'create database another');
     const url = (name: string, password: string, database = 'postgres') => {
       return `postgres://${name}:${password}@127.0.0.1:${standby.port}/${database}`;
@@ -244,6 +249,10 @@ describe('a standby that follows', { concurrency: 1 }, () => {
       [url('postgres', 'password', 'another'), other],
       [foreign.url(), other],
       [url('reader', 'secret, never shown'), other],
+      [
+        url('clerk', 'secret, never shown'),
+        /row level security hides rows of its table "books" from this role/,
+      ],
     ];
     const assertRefused = async (readUrl: string, reason: RegExp) => {
       let refusal: string | undefined;

@@ -24,7 +24,7 @@ import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { batchesOf, changeOf, countOf, type LogEvent } from '../states.ts';
 import type { Query } from './connections.ts';
 import { assertNewest, connectToWritable, type Hosts } from './hosts.ts';
-import { begin } from './limits.ts';
+import { begin, refusePartial } from './limits.ts';
 import { about, CONTINUE_EVENT, NEW_NUMBER, NOTE_EVENT } from './log.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
@@ -106,6 +106,7 @@ export async function openPostgresBulk(
       await createStructure(client, postgres);
       return store;
     }
+    await refusePartial(client, postgres.describe);
     if ((await client.query(HAS_BOOKS)).rowCount === 0) {
       await store.close();
       return undefined;

@@ -11,7 +11,7 @@ import type { Metric } from '../../metrics/prometheus.ts';
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
 import { connectTo, type Host } from './hosts.ts';
-import { withTimeout } from './limits.ts';
+import { PartlyShown, refusePartial, withTimeout } from './limits.ts';
 
 // What commits asynchronously, as the index does, is shown before it is in the log on disk, and a standby gets only what is
 // there. So, if anything is missing there, an empty message is written, whose commit waits for the disk (and for nothing
@@ -165,10 +165,18 @@ export class Standby {
     const { hosts } = this.#standbys;
     const host = hosts[this.#failures % hosts.length] as Host;
     try {
-      return (await connectTo(host, end - performance.now(), this.#times.postgres)).client;
+      const { client } = await connectTo(host, end - performance.now(), this.#times.postgres);
+      await refusePartial(client, end - performance.now()).catch((error) => {
+        void client.end();
+        throw error;
+      });
+      return client;
     } catch (error) {
       const { message, cause } = error as Error;
-      throw cause instanceof pg.DatabaseError && WRONG.test(cause.code ?? '') ? this.#wrong(message) : error;
+      throw error instanceof PartlyShown ||
+        (cause instanceof pg.DatabaseError && WRONG.test(cause.code ?? ''))
+        ? this.#wrong(message)
+        : error;
     }
   }
 

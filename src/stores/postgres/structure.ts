@@ -8,7 +8,7 @@ import pg from 'pg';
 import { LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
-import { begin, withTimeout } from './limits.ts';
+import { begin, refusePartial, withTimeout } from './limits.ts';
 import { stepsToLog } from './log.ts';
 
 const COLUMNS = withTypes('bigint');
@@ -94,6 +94,7 @@ interface Column {
 export async function createStructure(client: pg.Client, times: Times['postgres']): Promise<Structure> {
   let found: Structure | undefined;
   await changeStructure(client, times, async () => {
+    await refusePartial(client, times.describe);
     [found] = await look<Structure>(client, times, LOOK);
     if (found?.encoding !== 'UTF8')
       throw new Error(`its encoding is ${found?.encoding}, but only UTF8 can store every text`);
