@@ -12,7 +12,7 @@ import type { LogEvent } from './states.ts';
  */
 export type RecordFormat = 'csv' | 'jsonl';
 
-/** `read` never changes the structure of a store; `write` creates or updates it. */
+/** `read` never changes a store, which may be read-only; `write` creates or updates its structure. */
 export type BulkMode = 'read' | 'write';
 
 /** Books that were stored, or in a dry run would be. */
@@ -90,6 +90,9 @@ export interface BulkStore {
    * @returns its number.
    */
   beginEvent(event: LogEvent, name: string | null): Promise<number>;
+
+  /** Whether there is a log of changes: a store of version 1.0 has none before it is opened for writing. */
+  hasLog(): Promise<boolean>;
 
   /** The newest imports and undos that have changed books, the newest first. */
   events(most: number): Promise<readonly EventOfLog[]>;

@@ -8,6 +8,7 @@ import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
 import { Client, Connection } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
+import { assertOnlyRead } from '../support/only-read.ts';
 import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
 import { connectTo, execute, makeTemplate, PostgresServer, startPair } from '../support/postgres.ts';
@@ -272,6 +273,21 @@ describe('a standby that follows', { concurrency: 1 }, () => {
     await Promise.all(refusals.map(([url, reason]) => assertRefused(url, reason)));
     await foreign.remove();
   });
+});
+
+test('export, copy FROM and undo without --yes read one that DB_URL names', async (context) => {
+  const { primary, standby } = await startPair(context);
+  const service = await Service.start(primary.url(), standby.url());
+  const since = new Date(Date.now() - 1000).toISOString();
+  for (const title of ['A', 'B']) await service.client.create({ title });
+  await service.stop();
+  const arrived = async () => (await execute(standby.url(), 'select from books')).length === 2;
+  await waitUntil(() => arrived().catch(() => false));
+  await assertOnlyRead(standby.url(), since);
+  await primary.stop();
+  const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`;
+  const several = standby.url('postgres', 'target_session_attrs=any').replace(/127[^/]*/, hosts);
+  assert.match((await runCommand(['export'], { DB_URL: several })).stderr, /^2 books exported/);
 });
 
 test('rules 13 and 23: of one that is promoted while its primary lives on, nothing is read any more', async (context) => {

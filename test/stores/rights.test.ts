@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, type TestContext } from 'node:test';
 import type pg from 'pg';
 import { runCommand } from '../support/command.ts';
+import { assertOnlyRead } from '../support/only-read.ts';
 import { connectTo, execute, freshDatabase } from '../support/postgres.ts';
 import { startTestService, temporaryFolder, testOnPostgres } from '../support/service.ts';
 
@@ -245,6 +246,57 @@ describe('the rights of other roles on PostgreSQL', () => {
       assert.deepEqual(await statuses(), [503, 503, 503, 503, 503]);
       await execute(dbUrl, 'alter table books disable row level security');
       assert.deepEqual(await statuses(), [200, 200, 200, 200, 200]);
+    },
+  );
+
+  testOnPostgres(
+    'export, copy FROM and undo without --yes only read: of a read-only database, and as a role that may only read',
+    async (context) => {
+      const dbUrl = await freshDatabase();
+      const { client, stop } = await startTestService(dbUrl);
+      const since = new Date(Date.now() - 1000).toISOString();
+      for (const title of ['A', 'B']) await client.create({ title });
+      await stop();
+      const readUrl = await newRole(
+        context,
+        dbUrl,
+        'grant select on books, book_log, book_log_state to ROLE',
+      );
+      await assertOnlyRead(readUrl, since);
+      await execute(
+        dbUrl,
+        `alter database ${new URL(dbUrl).pathname.slice(1)} set default_transaction_read_only = on`,
+      );
+      await assertOnlyRead(dbUrl, since);
+      for (const command of [
+        ['undo', '--since', since, '--yes'],
+        ['forget', '1', '--yes'],
+      ])
+        assert.match(
+          (await runCommand(command, { DB_URL: dbUrl })).stderr,
+          / cannot be opened: it is read-only\.\n$/,
+        );
+      const demanding = { DB_URL: `${dbUrl}?target_session_attrs=read-write` };
+      assert.match((await runCommand(['export'], demanding)).stderr, /: it is read-only\.\n$/);
+    },
+  );
+
+  testOnPostgres(
+    'a table of version 1.0 is exported and copied by a role that may only read it',
+    async (context) => {
+      const dbUrl = await freshDatabase();
+      await execute(
+        dbUrl,
+        `create sequence books_id_seq;
+       create table books (id bigint primary key default nextval('books_id_seq'), title text not null default '',
+         author text not null default '', year bigint not null default 0);
+       insert into books (title) values ('A'), ('B')`,
+      );
+      const readUrl = await newRole(context, dbUrl, 'grant select on books to ROLE');
+      assert.match((await runCommand(['export'], { DB_URL: readUrl })).stderr, /^2 books exported/);
+      const copy = await runCommand(['copy', readUrl, `sqlite:${join(temporaryFolder(), 'books.db')}`], {});
+      assert.match(copy.stdout, /^2 books copied .*, verified/);
+      assert.deepEqual(await execute(dbUrl, "select to_regclass('book_log') as log"), [{ log: null }]);
     },
   );
 });

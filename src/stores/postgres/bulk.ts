@@ -23,7 +23,7 @@ import {
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { batchesOf, changeOf, countOf, type LogEvent } from '../states.ts';
 import type { Query } from './connections.ts';
-import { assertNewest, connectToWritable, type Hosts } from './hosts.ts';
+import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
 import { begin, refusePartial } from './limits.ts';
 import { about, CONTINUE_EVENT, NEW_NUMBER, NOTE_EVENT } from './log.ts';
 import { Shards } from './shards.ts';
@@ -38,7 +38,8 @@ const HAS_BOOKS = "select where to_regclass('books') is not null";
 
 const LAST_ID = `
   select greatest(
-    coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0), (select max(id) from books where id <= ${LAST_SEQUENTIAL_ID})
+    case when has_sequence_privilege(to_regclass('books_id_seq'), 'usage, select')
+      then pg_sequence_last_value(to_regclass('books_id_seq')) end, 0, (select max(id) from books where id <= ${LAST_SEQUENTIAL_ID})
   ) as value`;
 
 const TEXTS: Readonly<Record<RecordFormat, (range: string) => string>> = {
@@ -95,29 +96,35 @@ export async function openPostgresBulk(
   times: Times,
 ): Promise<BulkStore | undefined> {
   const { postgres } = times;
-  const { address, client } = await connectToWritable(hosts, postgres);
   const connect = async () => {
     const { client: other } = await connectToWritable(hosts, postgres);
     return { client: other, release: () => void other.end() };
   };
-  const store = new PostgresBulk(client, postgres, connect, () => assertNewest(hosts, address, postgres));
-  try {
-    if (mode === 'write') {
+  if (mode === 'write') {
+    const { address, client } = await connectToWritable(hosts, postgres);
+    const isNewest = () => assertNewest(hosts, address, postgres);
+    return await orEnd(client, async () => {
       await createStructure(client, postgres);
-      return store;
-    }
+      return new PostgresBulk(client, postgres, connect, isNewest);
+    });
+  }
+  const client = await connectToReadable(hosts, postgres);
+  return await orEnd(client, async () => {
     await refusePartial(client, postgres.describe);
-    if ((await client.query(HAS_BOOKS)).rowCount === 0) {
-      await store.close();
-      return undefined;
-    }
-    const standby = standbys && new Standby(standbys, (text) => client.query(text), times);
-    const onStandby = await standby?.connect();
-    if (onStandby === undefined) return store;
-    await store.close();
-    return new PostgresBulk(onStandby, postgres, connect, async () => {});
+    const hasBooks = (await client.query(HAS_BOOKS)).rowCount === 1;
+    const standby = hasBooks && standbys && new Standby(standbys, (text) => client.query(text), times);
+    const onStandby = standby ? await standby.connect() : undefined;
+    if (!hasBooks || onStandby !== undefined) await client.end();
+    return hasBooks ? new PostgresBulk(onStandby ?? client, postgres, connect, async () => {}) : undefined;
+  });
+}
+
+/** Does work, and ends the connection if it fails. */
+async function orEnd<Result>(client: pg.Client, work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work();
   } catch (error) {
-    await store.close();
+    await client.end();
     throw error;
   }
 }
@@ -223,6 +230,10 @@ class PostgresBulk implements BulkStore {
     });
     this.#part = [event, number];
     return number;
+  }
+
+  async hasLog(): Promise<boolean> {
+    return (await this.#query("select where to_regclass('book_log_state') is not null")).length > 0;
   }
 
   events(most: number): Promise<readonly EventOfLog[]> {

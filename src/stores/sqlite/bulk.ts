@@ -93,21 +93,22 @@ export async function openSqliteBulk(
 ): Promise<BulkStore | undefined> {
   sortBeside(file);
   if (mode === 'write') {
-    return new SqliteBulk(await openForWriting(file, times), times, new OpenStore(file));
+    return new SqliteBulk(await openForWriting(file, times), times, 'write', new OpenStore(file));
   }
   const db = openCatalogue(file, times);
-  return db && new SqliteBulk(db, times);
+  return db && new SqliteBulk(db, times, 'read');
 }
 
 /** An empty store in a temporary file, which SQLite removes when it is closed or the process dies. */
 export function openTemporaryBulk(times: Times['sqlite']): BulkStore {
   const db = new DatabaseSync('');
   createStructure(db);
-  return new SqliteBulk(db, times);
+  return new SqliteBulk(db, times, 'write');
 }
 
 class SqliteBulk implements BulkStore {
   readonly #db: DatabaseSync;
+  readonly #mode: BulkMode;
   readonly #times: Times['sqlite'];
   /** Undefined if nothing is committed there that must last. */
   readonly #store: OpenStore | undefined;
@@ -117,8 +118,9 @@ class SqliteBulk implements BulkStore {
   #part: { readonly event: LogEvent; readonly number: number } | undefined;
   readonly #prepare;
 
-  constructor(db: DatabaseSync, times: Times['sqlite'], store?: OpenStore) {
+  constructor(db: DatabaseSync, times: Times['sqlite'], mode: BulkMode, store?: OpenStore) {
     this.#db = db;
+    this.#mode = mode;
     this.#prepare = preparing(db);
     this.#times = times;
     this.#store = store;
@@ -129,6 +131,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#mode === 'read') return this.inSnapshot(work);
     const { event, number } = this.#part ?? {};
     const result = await this.#inTransaction('begin immediate', async () => {
       this.#log.noteNew();
@@ -203,6 +206,10 @@ class SqliteBulk implements BulkStore {
     const number = await this.inTransaction(async () => this.#log.begin(event, name));
     this.#part = { event, number };
     return number;
+  }
+
+  async hasLog(): Promise<boolean> {
+    return this.#prepare("select 1 from sqlite_schema where name = 'book_log_state'").get() !== undefined;
   }
 
   async events(most: number): Promise<readonly EventOfLog[]> {
