@@ -60,7 +60,7 @@ export interface BulkStore {
 
   /**
    * The id after which new books get theirs: the highest one ever given, including to removed books; 0 if none was. It is
-   * never given again (rule 12). Of ids of files, those beyond LAST_SEQUENTIAL_ID do not count.
+   * never given again (rule 12). Those beyond LAST_SEQUENTIAL_ID do not count.
    */
   lastId(): Promise<number>;
 
@@ -118,7 +118,7 @@ export interface BulkStore {
 
   /**
    * Within a transaction, reserves the ids up to this one: new books do not get them.
-   * @returns `lastId` before. Up to LAST_SEQUENTIAL_ID, no book is beyond it, and none will be until this transaction ends.
+   * @returns `lastId` before. No new book gets an id beyond it until this transaction ends.
    */
   reserveIdsThrough(lastId: number): Promise<number>;
 

@@ -14,7 +14,7 @@ const PARTITIONS = 'test/stores/partitions.test.ts';
 const ORDERS = 'test/orders/orders.test.ts';
 const ANSWERS = 'test/release/answers.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
-const FAR_IDS = 'are kept; new books get those after';
+const FAR_IDS = 'that has the highest possible id';
 const DURABILITY = 'test/stores/durability.test.ts';
 const BEFORE_DURABLE = 'nothing shows a write before it is durable';
 const SYNC = 'test/release/sync.test.ts';
@@ -73,8 +73,8 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/sqlite/writes.ts')
   .mutant('a SQLite file gives ids that another process has given', IMPORT, FAR_IDS)
   .change(
-    'const newId = this.#newIds.begin();\n    const ids = books',
-    "const newId = 'null';\n    const ids = books",
+    'const last = this.#last;\n    const ids = books',
+    'const last = books.length;\n    const ids = books',
   )
   .in('src/stores/sqlite/file.ts')
   .mutant('a write to a SQLite file that has been moved is acknowledged', SQLITE, ' moved: no write')
@@ -235,16 +235,14 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/postgres/bulk.ts')
   .mutant('beside a very high id, imported ids in PostgreSQL are given again', IMPORT, FAR_IDS, 'PostgreSQL')
   .change('(select max(id) from books where id <=', '(select max(id) from books where true or id <=')
-  .in('src/stores/sqlite/new-ids.ts')
-  .mutant('a file with the highest possible id raises the sequence of a SQLite file to it', IMPORT, FAR_IDS)
-  .change('if (last !== undefined) this.#putBack.run(last);', '')
+  .in('src/stores/sqlite/log.ts')
   .mutant('SQLite gives the ids after the highest possible one', IMPORT, FAR_IDS)
-  .change("if (this.#findBeyond.get() === undefined) return 'null'", "if (this.#last === 0) return 'null'")
-  .mutant('a new book gets the very high id that a book of a file has', IMPORT, FAR_IDS)
-  .change('while (this.#isTaken());', 'while (this.#last < 0 && this.#isTaken());')
-  .in('src/import/modes.ts')
-  .mutant('the book that has a very high id is not found', IMPORT, FAR_IDS)
-  .change(' || !isSequential(id)', '')
+  .change(
+    'select coalesce(max(id), 0) from books where id <=',
+    'select coalesce(max(id), 0) from books where true or id <=',
+  )
+  .mutant('beside a very high id, SQLite gives the id of a removed book again', IMPORT, FAR_IDS, 'SQLite')
+  .change('lastIdWith(NOTED_TO)', "lastIdWith('0')")
   .in('src/times.ts')
   .mutant('a start that waits for a lock holds up all reads', ANSWERS, 'no read waits', 'PostgreSQL')
   .change('structureLock: 100', 'structureLock: 3000')

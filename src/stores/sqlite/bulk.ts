@@ -24,8 +24,7 @@ import { batchesOf, countOf, type LogEvent } from '../states.ts';
 import { isOfKind, SQLITE_IOERR } from './faults.ts';
 import { OpenStore } from './file.ts';
 import { History } from './history.ts';
-import { BookLog } from './log.ts';
-import { type NewId, NewIds } from './new-ids.ts';
+import { BookLog, LAST_ID, LAST_ID_WITHOUT_LOG } from './log.ts';
 import {
   createStructure,
   now,
@@ -112,7 +111,6 @@ class SqliteBulk implements BulkStore {
   readonly #times: Times['sqlite'];
   /** Undefined if nothing is committed there that must last. */
   readonly #store: OpenStore | undefined;
-  #newIds: NewIds | undefined;
   #bookLog: BookLog | undefined;
   /** The event that all writes are a part of. */
   #part: { readonly event: LogEvent; readonly number: number } | undefined;
@@ -152,7 +150,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async lastId(): Promise<number> {
-    return this.#ids.last();
+    return this.#number((await this.hasLog()) ? LAST_ID : LAST_ID_WITHOUT_LOG);
   }
 
   async find(ids: readonly number[]): Promise<readonly Book[]> {
@@ -169,15 +167,15 @@ class SqliteBulk implements BulkStore {
   }
 
   async insert(batches: InBatches<BookFields>): Promise<void> {
-    for await (const books of batches) this.#insert('books', FIELD_NAMES, books, this.#ids.begin());
+    for await (const books of batches) {
+      const last = this.#number(LAST_ID);
+      const withIds = books.map((book, position) => ({ ...book, id: last + position + 1 }));
+      this.#insert('books', ['id', ...FIELD_NAMES], withIds);
+    }
   }
 
   async insertWithIds(batches: InBatches<Book>): Promise<void> {
-    for await (const books of batches)
-      this.#ids.keep(
-        books.map(({ id }) => id),
-        () => this.#insert('books', ['id', ...FIELD_NAMES], books),
-      );
+    for await (const books of batches) this.#insert('books', ['id', ...FIELD_NAMES], books);
   }
 
   async *insertNew(rows: InBatches<BookFields>, isDryRun: boolean): AsyncGenerator<StoredBooks, void, void> {
@@ -188,7 +186,7 @@ class SqliteBulk implements BulkStore {
         const end = performance.now() + this.#times.bulkTransaction;
         const insert = this.#prepare(`
           insert into books (${ID_AND_FIELDS})
-          select ${this.#ids.begin()}, ${FIELDS} from ${NEW_ROWS} order by id`);
+          select (${LAST_ID}) + row_number() over (order by id), ${FIELDS} from ${NEW_ROWS} order by id`);
         const first = last;
         let taken = 0;
         do {
@@ -222,7 +220,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async undo(request: UndoRequest, isDryRun: boolean) {
-    const undo = new Undo(this.#db, this.#ids);
+    const undo = new Undo(this.#db);
     const selection = await this.inTransaction(async () => undo.select(request, Number.MAX_SAFE_INTEGER));
     if (typeof selection === 'string') return selection;
     const ranges = undo.books(selection);
@@ -247,10 +245,10 @@ class SqliteBulk implements BulkStore {
 
   async reserveIdsThrough(lastId: number): Promise<number> {
     const given = await this.lastId();
-    // SQLite gives out ids above the highest one that is recorded here or in use.
-    const note = this.#prepare("update sqlite_sequence set seq = max(seq, ?) where name = 'books'");
-    if (note.run(lastId).changes === 0) {
-      this.#prepare("insert into sqlite_sequence (name, seq) values ('books', ?)").run(lastId);
+    const last = Math.max(given, lastId);
+    const note = this.#prepare("update sqlite_sequence set seq = ? where name = 'books'");
+    if (note.run(last).changes === 0) {
+      this.#prepare("insert into sqlite_sequence (name, seq) values ('books', ?)").run(last);
     }
     return given;
   }
@@ -316,25 +314,18 @@ class SqliteBulk implements BulkStore {
   }
 
   /** Prepared when it is needed: a file that is only read may be of another program. */
-  get #ids(): NewIds {
-    this.#newIds ??= new NewIds(this.#db);
-    return this.#newIds;
-  }
-
   get #log(): BookLog {
     this.#bookLog ??= new BookLog(this.#db);
     return this.#bookLog;
   }
 
-  /** @param newId if the rows are new books. */
   #insert<Name extends string>(
     table: 'books' | 'aside',
     columns: readonly Name[],
     rows: readonly Readonly<Record<Name, string | number>>[],
-    newId?: NewId,
   ): void {
-    const one = this.#prepare(insertion(table, columns, 1, newId));
-    const many = this.#prepare(insertion(table, columns, STATEMENT_BOOKS, newId));
+    const one = this.#prepare(insertion(table, columns, 1));
+    const many = this.#prepare(insertion(table, columns, STATEMENT_BOOKS));
     let values: (string | number)[] = [];
     let taken = 0;
     for (const row of rows) {
@@ -356,11 +347,8 @@ class SqliteBulk implements BulkStore {
 }
 
 /** SQL that stores this many rows. */
-function insertion(table: string, columns: readonly string[], rows: number, newId?: NewId): string {
-  const [id, value] = newId === undefined ? ['', ''] : ['id, ', `${newId}, `];
-  const row = `${value}${columns.map(() => '?')}`;
-  const source = rows === 1 ? `select ${row}` : `values ${Array(rows).fill(`(${row})`)}`; // see `Writes`
-  return `insert into ${table} (${id}${columns}) ${source}`;
+function insertion(table: string, columns: readonly string[], rows: number): string {
+  return `insert into ${table} (${columns}) values ${Array(rows).fill(`(${columns.map(() => '?')})`)}`;
 }
 
 /** @throws OperatorError that names the temporary file, not the store, as the cause. */

@@ -9,7 +9,6 @@ import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { changeOf, disjoint, type Fields, hasChange, type IdRange, isEventOf } from '../states.ts';
 import { Skipped } from './faults.ts';
 import { about } from './log.ts';
-import type { NewIds } from './new-ids.ts';
 import { preparing } from './structure.ts';
 
 /** Rows that are looked through for the first one since a time, at most, while requests wait. */
@@ -32,11 +31,9 @@ type Row = Fields & { readonly isSelected: 0 | 1 };
 /** Each method is called in a transaction. */
 export class Undo {
   readonly #prepare;
-  readonly #newIds: NewIds;
 
-  constructor(db: DatabaseSync, newIds: NewIds) {
+  constructor(db: DatabaseSync) {
     this.#prepare = preparing(db);
-    this.#newIds = newIds;
   }
 
   /** @param most rows that are looked through. */
@@ -109,7 +106,7 @@ export class Undo {
     }
     if (keyOf(present) === keyOf(wanted)) return 'same';
     if (!isFree) return 'left';
-    if (!isDryRun) this.#newIds.keep([id], () => this.#store(id, now !== undefined, wanted));
+    if (!isDryRun) this.#store(id, now !== undefined, wanted);
     return 'undone';
   }
 
