@@ -10,7 +10,6 @@ const RIGHTS = 'test/stores/rights.test.ts';
 const FAILOVER = 'test/nightly/failover.test.ts';
 const STANDBY = 'test/nightly/standby.test.ts';
 const SHARDS = 'test/stores/shards.test.ts';
-const PARTITIONS = 'test/stores/partitions.test.ts';
 const ORDERS = 'test/orders/orders.test.ts';
 const ANSWERS = 'test/release/answers.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
@@ -304,12 +303,6 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/postgres/lists.ts')
   .mutant('a list waits for a silent standby', ANSWERS, 'standby falls silent')
   .change('AbortSignal.any([signal, AbortSignal.timeout(firstChunk)])', 'AbortSignal.any([signal])')
-  .in('src/stores/postgres/new-books.ts')
-  .mutant('new books get ids that books in partitions have', PARTITIONS, 'another program inserted')
-  .change("cause.code === '23505'", "cause.constraint === 'books_pkey'")
-  .in('src/stores/postgres/log.ts')
-  .mutant('the old ids of books in partitions are found', PARTITIONS, 'by its new id')
-  .change('from before except all', 'from before where false except all')
   .in('src/stores/postgres/snapshot.ts')
   .mutant('a list that waits for a silent server holds up writers', SHARDS, 'holds up no writer')
   .change('.finally(() => rollBack(locker, query))', '').all;

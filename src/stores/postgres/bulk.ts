@@ -29,7 +29,7 @@ import { about, CONTINUE_EVENT, NEW_NUMBER, NOTE_EVENT } from './log.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
-import { DURABLY, STATEMENTS_IN_PARTITIONS } from './statements.ts';
+import { DURABLY, STATEMENTS } from './statements.ts';
 import { createStructure } from './structure.ts';
 import { csvOf, jsonOf } from './text.ts';
 import { booksOf, select, UNDONE_BOOKS, undoBooks } from './undo.ts';
@@ -193,7 +193,7 @@ class PostgresBulk implements BulkStore {
   }
 
   find(ids: readonly number[]): Promise<readonly Book[]> {
-    return this.#query<Book>(STATEMENTS_IN_PARTITIONS.findInFull, [ids]);
+    return this.#query<Book>(STATEMENTS.findInFull, [ids]);
   }
 
   async *text(format: RecordFormat): AsyncGenerator<Buffer, void, void> {
