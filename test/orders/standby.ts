@@ -80,7 +80,6 @@ class Follower extends Server {
   }
 
   answer({ text, values }: Statement): readonly Row[] {
-    if (text.includes('row_security_active')) return [];
     if (text === 'read') return this.#primary.log.slice(0, this.#replayed).map((one) => ({ one }));
     this.#replay();
     const [timeline, position, database] = values;
@@ -89,6 +88,7 @@ class Follower extends Server {
         follows: !this.isPromoted && timeline === '1',
         hasReplayed: this.#replayed >= Number(position),
         isRight: database === 'books',
+        isWhole: true,
       },
     ];
   }

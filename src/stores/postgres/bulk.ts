@@ -96,35 +96,30 @@ export async function openPostgresBulk(
   times: Times,
 ): Promise<BulkStore | undefined> {
   const { postgres } = times;
+  const open = mode === 'write' ? connectToWritable : connectToReadable;
+  const { address, client } = await open(hosts, postgres);
   const connect = async () => {
     const { client: other } = await connectToWritable(hosts, postgres);
     return { client: other, release: () => void other.end() };
   };
-  if (mode === 'write') {
-    const { address, client } = await connectToWritable(hosts, postgres);
-    const isNewest = () => assertNewest(hosts, address, postgres);
-    return await orEnd(client, async () => {
-      await createStructure(client, postgres);
-      return new PostgresBulk(client, postgres, connect, isNewest);
-    });
-  }
-  const client = await connectToReadable(hosts, postgres);
-  return await orEnd(client, async () => {
-    await refusePartial(client, postgres.describe);
-    const hasBooks = (await client.query(HAS_BOOKS)).rowCount === 1;
-    const standby = hasBooks && standbys && new Standby(standbys, (text) => client.query(text), times);
-    const onStandby = standby ? await standby.connect() : undefined;
-    if (!hasBooks || onStandby !== undefined) await client.end();
-    return hasBooks ? new PostgresBulk(onStandby ?? client, postgres, connect, async () => {}) : undefined;
-  });
-}
-
-/** Does work, and ends the connection if it fails. */
-async function orEnd<Result>(client: pg.Client, work: () => Promise<Result>): Promise<Result> {
+  const store = new PostgresBulk(client, postgres, connect, () => assertNewest(hosts, address, postgres));
   try {
-    return await work();
+    if (mode === 'write') {
+      await createStructure(client, postgres);
+      return store;
+    }
+    await refusePartial(client, postgres.describe);
+    if ((await client.query(HAS_BOOKS)).rowCount === 0) {
+      await store.close();
+      return undefined;
+    }
+    const standby = standbys && new Standby(standbys, (text) => client.query(text), times);
+    const onStandby = await standby?.connect();
+    if (onStandby === undefined) return store;
+    await store.close();
+    return new PostgresBulk(onStandby, postgres, connect, async () => {});
   } catch (error) {
-    await client.end();
+    await store.close();
     throw error;
   }
 }

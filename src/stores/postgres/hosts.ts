@@ -135,14 +135,18 @@ export async function connectToWritable(
  * Connects to read: to the host that takes writes or, if none does, to one of those that answer, unless the URL demands writes.
  * @throws Error with the reason of each host when there is none.
  */
-export async function connectToReadable(hosts: Hosts, times: Times['postgres']): Promise<pg.Client> {
+export async function connectToReadable(
+  hosts: Hosts,
+  times: Times['postgres'],
+): ReturnType<typeof connectToWritable> {
   try {
-    return (await connectToWritable(hosts, times)).client;
+    return await connectToWritable(hosts, times);
   } catch (error) {
     if (hosts.watched || !(error as Error).message.includes(READ_ONLY)) throw error;
     for (const host of hosts.all) {
       const found = await connectTo(host, times.connectAtStart, times).catch(() => undefined);
-      if (found !== undefined) return found.client;
+      if (found !== undefined)
+        return { address: { ...found, system: '', timeline: '' }, client: found.client };
     }
     throw error;
   }

@@ -22,16 +22,13 @@ const BY_POLICIES = `
 
 /** With \`off\`, the server refuses a statement instead of hiding rows from it, whatever the policies. */
 const ROW_SECURITY = `case when not (select bool_or(is_partial) from (${BY_POLICIES}) as found) then 'on' else 'off' end`;
-const PARTIAL = `select name from (${BY_POLICIES}) as found where is_partial order by name limit 1`;
+export const PARTIAL = `select name from (${BY_POLICIES}) as found where is_partial order by name limit 1`;
 
-/** The server hides rows of the catalogue from this role. The message is the reason. */
-export class PartlyShown extends Error {}
-
-/** @throws PartlyShown; the driver's error. */
+/** @throws Error if the server hides rows of the catalogue from this role. */
 export async function refusePartial(client: pg.ClientBase, timeout: number): Promise<void> {
   const { rows } = await client.query<{ name: string }>(withTimeout(PARTIAL, [], timeout));
   if (rows[0] !== undefined)
-    throw new PartlyShown(
+    throw new Error(
       `row level security hides rows of its table "${rows[0].name}" from this role: give it the attribute bypassrls, or a policy that shows all`,
     );
 }
