@@ -43,8 +43,8 @@ export const BOOK_ID = {
 } as const;
 
 /**
- * Books of files may have any id. Those beyond this one do not count for the sequence from which new books get theirs
- * (rule 12): after one such book, none might be left.
+ * The highest id that a file may have: new books get theirs after the highest one up to here (rule 12). A store may have books
+ * beyond it, of another program or of a build before version 1.1.
  */
 export const LAST_SEQUENTIAL_ID = 2 ** 52;
 

@@ -18,6 +18,7 @@ Copies a consistent snapshot of all books of one store, with their ids, to anoth
 DB_URL:
 sqlite:data/books.db, postgres://user@db.example.org/library (the password may come from PGPASSWORD or ~/.pgpass).
 Before the copy is committed, it is compared with the books that were read: all of them are copied, or nothing. TO must have no books.
+FROM may be read-only. If its role may not read the sequence books_id_seq, TO may give the ids of removed books again.
 
   --overwrite  removes the books of TO first
 `;

@@ -25,7 +25,7 @@ export async function run(
 ): Promise<number> {
   const id = readBookId(text);
   if (id === undefined) throw new UsageError(`ID must be the id of a book, not "${text}".`);
-  const store = await openExisting(readSetting('dbUrl', env));
+  const store = await openExisting(readSetting('dbUrl', env), options.yes === true);
   try {
     const [book] = await store.find([id]);
     const isKnown = book !== undefined || (await store.newestChangeOf(id)) !== undefined;

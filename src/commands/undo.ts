@@ -61,7 +61,7 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
   const text = String(options[name]);
   const value = name === 'list' ? 0 : name === 'since' ? timeOf(text) : numberOf(name, text);
   const url = readSetting('dbUrl', env);
-  const store = await openExisting(url);
+  const store = await openExisting(url, options.yes === true && name !== 'list');
   try {
     if (name !== 'list')
       return await undo(context, store, await requestOf(store, name, value), options.yes === true);
@@ -76,13 +76,22 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
   }
 }
 
-/** @throws OperatorError if there is no store. */
-export async function openExisting(url: string): Promise<BulkStore> {
+/**
+ * @param isMeant whether it is to be changed. Otherwise it may be read-only.
+ * @throws OperatorError if there is no store.
+ */
+export async function openExisting(url: string, isMeant: boolean): Promise<BulkStore> {
   const at = await readDbUrl(url);
   const found = await at.openBulk('read', TIMES);
   if (found === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
+  const isEnough = !isMeant && (await found.hasLog());
+  // The log of a file lacks new books of other programs until they are noted, so it is written if that is possible.
+  if (isEnough && at.file === undefined) return found;
   await found.close();
-  return await at.openBulk('write', TIMES);
+  const writable = await at.openBulk('write', TIMES).catch((error) => {
+    if (!isEnough) throw error;
+  });
+  return writable ?? ((await at.openBulk('read', TIMES)) as BulkStore);
 }
 
 async function undo(

@@ -6,7 +6,6 @@
 // Parse reports no line numbers, leaves a CR in the last field if line ends are mixed, and reads an unfinished record
 // again with every piece of the file.
 
-import { readBookId } from '../books/book.ts';
 import {
   type Columns,
   findColumns,
@@ -19,7 +18,7 @@ import {
 import { type Header, readHeader } from './csv-header.ts';
 import { type Fault, Tokenizer, WITHOUT_QUOTING } from './csv-tokenizer.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
-import { isFull, readBatches, shorten, textOf } from './rows.ts';
+import { isFull, NOT_AN_ID, readBatches, readFileId, shorten, textOf } from './rows.ts';
 import { TextInput } from './text-input.ts';
 import { isNewYear, readYear } from './years.ts';
 
@@ -147,9 +146,9 @@ class CsvRecords {
     const wrong = isSuspect ? (this.#wrongText(this.#title) ?? this.#wrongText(this.#author)) : undefined;
     if (wrong !== undefined) return wrong;
     if (typeof year === 'string') return this.#damaged(yearField) ?? { field: yearField, reason: year };
-    const id = this.#id === NOWHERE ? undefined : readBookId(this.#field(this.#id));
+    const id = this.#id === NOWHERE ? undefined : readFileId(this.#field(this.#id));
     if (id === undefined && this.#id !== NOWHERE)
-      return this.#damaged(this.#id) ?? { field: this.#id, reason: 'is not an id from 1 to 2^53−1' };
+      return this.#damaged(this.#id) ?? { field: this.#id, reason: NOT_AN_ID };
     const original = id === undefined ? undefined : this.#ownText;
     const fields = { title, author, year, isNewYear: isNewYear(this.#field(yearField)) };
     return { ...fields, id, line: this.#input.line, original };

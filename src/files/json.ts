@@ -3,7 +3,7 @@
 // Does not: end at an invalid record: it rejects records that are not objects or have an invalid field (rules 2 to 4).
 // But a file whose first records all have their books elsewhere is refused as a whole.
 
-import { type BookFields, readBookChanges, readBookId } from '../books/book.ts';
+import { type BookFields, readBookChanges } from '../books/book.ts';
 import { type JsonObject, parseJsonObject } from '../json/parse.ts';
 import { OperatorError } from '../operator-error.ts';
 import {
@@ -22,7 +22,7 @@ import { elsewhere, unfinished } from './json-shape.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
 import { isMembers, readAuthors, readYearIn } from './json-values.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
-import { isFull, readBatches, shorten, textOf } from './rows.ts';
+import { isFull, NOT_AN_ID, readBatches, readFileId, shorten, textOf } from './rows.ts';
 import { TextInput } from './text-input.ts';
 import { isNewYear } from './years.ts';
 
@@ -278,8 +278,8 @@ function yearIn(object: JsonObject, column: string | undefined): unknown {
 /** @throws FieldError */
 function readId(object: JsonObject): number {
   const value = ownValue(object, 'id');
-  const id = typeof value === 'string' || typeof value === 'number' ? readBookId(`${value}`) : undefined;
-  if (id === undefined) throw new FieldError('id', 'is not an id from 1 to 2^53−1');
+  const id = typeof value === 'string' || typeof value === 'number' ? readFileId(`${value}`) : undefined;
+  if (id === undefined) throw new FieldError('id', NOT_AN_ID);
   return id;
 }
 

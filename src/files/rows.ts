@@ -1,6 +1,6 @@
 // Owns: what is read, and how: the interpretation of a file, and its books and rejected records, in batches.
 
-import type { BookFields } from '../books/book.ts';
+import { type BookFields, LAST_SEQUENTIAL_ID, readBookId } from '../books/book.ts';
 import type { Columns, WantedColumns } from './columns.ts';
 import type { TextInput } from './text-input.ts';
 
@@ -122,6 +122,13 @@ export function isFull(batch: OpenBatch): boolean {
 export function textOf(field: 'title' | 'author', text: string, { isExport }: Columns): string {
   return !isExport && NOTHING[field].test(text) ? '' : text;
 }
+
+/** @returns undefined if the text is not an id that a file may have. */
+export function readFileId(text: string): number | undefined {
+  const id = readBookId(text);
+  return id !== undefined && id <= LAST_SEQUENTIAL_ID ? id : undefined;
+}
+export const NOT_AN_ID = 'is not an id from 1 to 2^52';
 
 /** The beginning of a value. */
 export function shorten(value: string): string {

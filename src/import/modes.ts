@@ -1,6 +1,6 @@
 // Owns: which rows of a file are stored: all of them, only new ones, or each with its id.
 
-import { type Book, type BookFields, isSameBook, LAST_SEQUENTIAL_ID } from '../books/book.ts';
+import { type Book, type BookFields, isSameBook } from '../books/book.ts';
 import { type ReadBook, type RefusedRecord, shorten } from '../files/rows.ts';
 import { type BulkStore, countBooks, type StoredBooks } from '../stores/bulk.ts';
 import { TIMES } from '../times.ts';
@@ -61,13 +61,13 @@ export function keepIds({ store, scratch }: Target): ImportMode {
   async function findThere(rows: readonly ReadBook[]): Promise<readonly Book[]> {
     const ids = rows.map(({ id }) => id as number);
     reservedThrough ??= await store.lastId();
-    let given = reservedThrough; // the store has no sequential book beyond it
-    const highest = Math.max(0, ...ids.filter(isSequential));
+    let given = reservedThrough; // no book of the store has a higher id that a file may have
+    const highest = Math.max(0, ...ids);
     if (scratch === undefined && highest > given) {
       given = await store.reserveIdsThrough(highest); // before the search, so that free ids stay free
       reservedThrough = highest;
     }
-    const perhapsTaken = ids.filter((id) => id <= given || !isSequential(id));
+    const perhapsTaken = ids.filter((id) => id <= given);
     const stored = perhapsTaken.length > 0 ? await store.find(perhapsTaken) : [];
     return scratch === undefined ? stored : [...stored, ...(await scratch.find(ids))];
   }
@@ -85,9 +85,6 @@ export function keepIds({ store, scratch }: Target): ImportMode {
       }),
   };
 }
-
-/** Whether new books get ids after this one. */
-const isSequential = (id: number) => id <= LAST_SEQUENTIAL_ID;
 
 /**
  * Stores books in one transaction.

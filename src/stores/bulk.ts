@@ -12,7 +12,7 @@ import type { LogEvent } from './states.ts';
  */
 export type RecordFormat = 'csv' | 'jsonl';
 
-/** `read` never changes the structure of a store; `write` creates or updates it. */
+/** `read` never changes a store, which may be read-only; `write` creates or updates its structure. */
 export type BulkMode = 'read' | 'write';
 
 /** Books that were stored, or in a dry run would be. */
@@ -60,7 +60,7 @@ export interface BulkStore {
 
   /**
    * The id after which new books get theirs: the highest one ever given, including to removed books; 0 if none was. It is
-   * never given again (rule 12). Of ids of files, those beyond LAST_SEQUENTIAL_ID do not count.
+   * never given again (rule 12). Those beyond LAST_SEQUENTIAL_ID do not count.
    */
   lastId(): Promise<number>;
 
@@ -91,6 +91,9 @@ export interface BulkStore {
    */
   beginEvent(event: LogEvent, name: string | null): Promise<number>;
 
+  /** Whether there is a log of changes: a store of version 1.0 has none before it is opened for writing. */
+  hasLog(): Promise<boolean>;
+
   /** The newest imports and undos that have changed books, the newest first. */
   events(most: number): Promise<readonly EventOfLog[]>;
 
@@ -115,7 +118,7 @@ export interface BulkStore {
 
   /**
    * Within a transaction, reserves the ids up to this one: new books do not get them.
-   * @returns `lastId` before. Up to LAST_SEQUENTIAL_ID, no book is beyond it, and none will be until this transaction ends.
+   * @returns `lastId` before. No new book gets an id beyond it until this transaction ends.
    */
   reserveIdsThrough(lastId: number): Promise<number>;
 

@@ -2,7 +2,6 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { settle, startElsewhere } from '../support/elsewhere.ts';
 import { OLDER_VERSIONS, type OlderVersion, olderLibrary } from '../support/older-postgres.ts';
@@ -45,7 +44,6 @@ export const VARIANTS: readonly Target[] = [
     ...{ store: POSTGRES, start: async () => startElsewhere(await foreign()) },
   },
   { name: 'the port of the page', store: SQLITE, start: page },
-  { name: 'partitions', store: POSTGRES, start: () => service(partitioned()) },
   { name: 'a standby', store: POSTGRES, start: standby },
   EXECUTABLE,
   ...OLDER_VERSIONS.map((version): Target => {
@@ -67,13 +65,6 @@ async function foreign(): Promise<string> {
 async function page(): Promise<Started> {
   const running = await startTestService(await SQLITE.freshUrl());
   return { url: running.pageUrl, stop: running.stop };
-}
-
-/** A database in which an operator has divided the table of books into partitions. */
-export async function partitioned(dbUrl?: string): Promise<string> {
-  const divided = dbUrl ?? (await POSTGRES.freshUrl());
-  await execute(divided, readFileSync(pathTo('deploy/partition-books.sql'), 'utf8'));
-  return divided;
 }
 
 async function standby(): Promise<Started> {

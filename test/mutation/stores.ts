@@ -6,14 +6,14 @@ const SQLITE = 'test/stores/sqlite.test.ts';
 const VERSIONS = 'test/stores/versions.test.ts';
 const CONCURRENCY = 'test/contract/concurrency.test.ts';
 const POSTGRES = 'test/stores/postgres.test.ts';
+const RIGHTS = 'test/stores/rights.test.ts';
 const FAILOVER = 'test/nightly/failover.test.ts';
 const STANDBY = 'test/nightly/standby.test.ts';
 const SHARDS = 'test/stores/shards.test.ts';
-const PARTITIONS = 'test/stores/partitions.test.ts';
 const ORDERS = 'test/orders/orders.test.ts';
 const ANSWERS = 'test/release/answers.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
-const FAR_IDS = 'are kept; new books get those after';
+const FAR_IDS = 'that has the highest possible id';
 const DURABILITY = 'test/stores/durability.test.ts';
 const BEFORE_DURABLE = 'nothing shows a write before it is durable';
 const SYNC = 'test/release/sync.test.ts';
@@ -72,8 +72,8 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/sqlite/writes.ts')
   .mutant('a SQLite file gives ids that another process has given', IMPORT, FAR_IDS)
   .change(
-    'const newId = this.#newIds.begin();\n    const ids = books',
-    "const newId = 'null';\n    const ids = books",
+    'const last = this.#last;\n    const ids = books',
+    'const last = books.length;\n    const ids = books',
   )
   .in('src/stores/sqlite/file.ts')
   .mutant('a write to a SQLite file that has been moved is acknowledged', SQLITE, ' moved: no write')
@@ -191,6 +191,10 @@ export const STORES_MUTANTS = new Mutants()
   .change("set_config('array_nulls', 'on', $", "set_config('array_nulls', 'off', $")
   .mutant('a process that is frozen holds the lock of a book for ever', LOCKED_BOOKS, 'is frozen')
   .change('idle_in_transaction_session_timeout = ', 'idle_session_timeout = ')
+  .mutant('an export has only the books that policies show', RIGHTS, 'refuse a table')
+  .change('if (rows[0] !== undefined)', 'if (rows.length > 1)')
+  .mutant('books that policies hide while the service runs are not found', RIGHTS, 'while it runs')
+  .change("then 'on' else 'off' end`;", "then 'on' else 'on' end`;")
   .in('src/stores/postgres/changes.ts')
   .mutant(
     'changes of locked books use the connections of all other books',
@@ -230,16 +234,14 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/postgres/bulk.ts')
   .mutant('beside a very high id, imported ids in PostgreSQL are given again', IMPORT, FAR_IDS, 'PostgreSQL')
   .change('(select max(id) from books where id <=', '(select max(id) from books where true or id <=')
-  .in('src/stores/sqlite/new-ids.ts')
-  .mutant('a file with the highest possible id raises the sequence of a SQLite file to it', IMPORT, FAR_IDS)
-  .change('if (last !== undefined) this.#putBack.run(last);', '')
+  .in('src/stores/sqlite/log.ts')
   .mutant('SQLite gives the ids after the highest possible one', IMPORT, FAR_IDS)
-  .change("if (this.#findBeyond.get() === undefined) return 'null'", "if (this.#last === 0) return 'null'")
-  .mutant('a new book gets the very high id that a book of a file has', IMPORT, FAR_IDS)
-  .change('while (this.#isTaken());', 'while (this.#last < 0 && this.#isTaken());')
-  .in('src/import/modes.ts')
-  .mutant('the book that has a very high id is not found', IMPORT, FAR_IDS)
-  .change(' || !isSequential(id)', '')
+  .change(
+    'select coalesce(max(id), 0) from books where id <=',
+    'select coalesce(max(id), 0) from books where true or id <=',
+  )
+  .mutant('beside a very high id, SQLite gives the id of a removed book again', IMPORT, FAR_IDS, 'SQLite')
+  .change('lastIdWith(NOTED_TO)', "lastIdWith('0')")
   .in('src/times.ts')
   .mutant('a start that waits for a lock holds up all reads', ANSWERS, 'no read waits', 'PostgreSQL')
   .change('structureLock: 100', 'structureLock: 3000')
@@ -301,12 +303,6 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/postgres/lists.ts')
   .mutant('a list waits for a silent standby', ANSWERS, 'standby falls silent')
   .change('AbortSignal.any([signal, AbortSignal.timeout(firstChunk)])', 'AbortSignal.any([signal])')
-  .in('src/stores/postgres/new-books.ts')
-  .mutant('new books get ids that books in partitions have', PARTITIONS, 'another program inserted')
-  .change("cause.code === '23505'", "cause.constraint === 'books_pkey'")
-  .in('src/stores/postgres/log.ts')
-  .mutant('the old ids of books in partitions are found', PARTITIONS, 'by its new id')
-  .change('from before except all', 'from before where false except all')
   .in('src/stores/postgres/snapshot.ts')
   .mutant('a list that waits for a silent server holds up writers', SHARDS, 'holds up no writer')
   .change('.finally(() => rollBack(locker, query))', '').all;

@@ -8,6 +8,7 @@ import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
 import { Client, Connection } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
+import { assertOnlyRead } from '../support/only-read.ts';
 import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
 import { connectTo, execute, makeTemplate, PostgresServer, startPair } from '../support/postgres.ts';
@@ -232,6 +233,11 @@ describe('a standby that follows', { concurrency: 1 }, () => {
 
   test('rule 25: one that cannot be read before somebody changes something is refused in one sentence', async () => {
     await execute(primary.url(), "create role reader login password 'secret, never shown'");
+    await execute(
+      primary.url(),
+      `create role clerk login password 'secret, never shown'; alter table books enable row level security;
+       grant select on books, book_index to clerk; grant pg_read_all_stats to clerk`,
+    );
     await execute(primary.url(), 'create database another');
     const url = (name: string, password: string, database = 'postgres') => {
       return `postgres://${name}:${password}@127.0.0.1:${standby.port}/${database}`;
@@ -244,6 +250,7 @@ describe('a standby that follows', { concurrency: 1 }, () => {
       [url('postgres', 'password', 'another'), other],
       [foreign.url(), other],
       [url('reader', 'secret, never shown'), other],
+      [url('clerk', 'secret, never shown'), /row level security hides books from its role/],
     ];
     const assertRefused = async (readUrl: string, reason: RegExp) => {
       let refusal: string | undefined;
@@ -263,6 +270,21 @@ describe('a standby that follows', { concurrency: 1 }, () => {
     await Promise.all(refusals.map(([url, reason]) => assertRefused(url, reason)));
     await foreign.remove();
   });
+});
+
+test('export, copy FROM and undo without --yes read one that DB_URL names', async (context) => {
+  const { primary, standby } = await startPair(context);
+  const service = await Service.start(primary.url(), standby.url());
+  const since = new Date(Date.now() - 1000).toISOString();
+  for (const title of ['A', 'B']) await service.client.create({ title });
+  await service.stop();
+  const arrived = async () => (await execute(standby.url(), 'select from books')).length === 2;
+  await waitUntil(() => arrived().catch(() => false));
+  await assertOnlyRead(standby.url(), since);
+  await primary.stop();
+  const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`;
+  const several = standby.url('postgres', 'target_session_attrs=any').replace(/127[^/]*/, hosts);
+  assert.match((await runCommand(['export'], { DB_URL: several })).stderr, /^2 books exported/);
 });
 
 test('rules 13 and 23: of one that is promoted while its primary lives on, nothing is read any more', async (context) => {

@@ -52,7 +52,7 @@ class Host extends Server {
       return [{ transaction_read_only: this.timeline > 0 ? 'off' : 'on' }];
     if (text.includes('pg_control_system'))
       return [{ system: '1', timeline: this.timeline.toString(16).padStart(8, '0') }];
-    if (text.includes('pg_backend_pid')) return [{ limited: true }];
+    if (text.includes('pg_backend_pid')) return [{ isLimited: true, rowSecurity: 'off' }];
     if (text !== 'write') return [];
     if (this.timeline === 0) throw new ServerError('25006');
     return [{ numbers: values[0] as string, timeline: this.timeline }];

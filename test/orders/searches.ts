@@ -201,7 +201,7 @@ class Indexing {
       ];
       this.#position = { seen, target, xid, number, next, last };
     } else if (text === 'commit') this.#commit();
-    else if (text.includes('join books using (id)')) {
+    else if (text.includes('books where id = any(')) {
       const books = [...table.books].filter(([id]) => one.includes(id));
       return books.map(([id, year]) => ({ id, title: '', author: '', year }));
     } else assert.fail(`an unknown statement: ${text}`);

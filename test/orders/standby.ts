@@ -57,7 +57,7 @@ class Primary extends Server {
       return [{ timeline: 1, position: this.log.length, database: 'books' }];
     }
     if (text.includes('as system')) return [{ system: '1', timeline: '00000001' }];
-    if (text.includes('pg_backend_pid')) return [{ limited: true }];
+    if (text.includes('pg_backend_pid')) return [{ isLimited: true, rowSecurity: 'off' }];
     if (text === 'write') {
       this.log.push(values[0] as string);
       if (this.#commits[this.log.length % this.#commits.length]) this.flushed = this.log.length;
@@ -88,6 +88,7 @@ class Follower extends Server {
         follows: !this.isPromoted && timeline === '1',
         hasReplayed: this.#replayed >= Number(position),
         isRight: database === 'books',
+        isWhole: true,
       },
     ];
   }

@@ -18,7 +18,7 @@ deploy/cluster/README.md | runuser | test/release/cluster.ts does the same on th
 deploy/cluster/README.md | DB_URL= | test/release/cluster.test.ts starts services with such a URL
 deploy/cluster/README.md | set -a | test/release/cluster.test.ts moves the leader in this way
 docs/data.md | docker exec | needs Docker; test/release/container.test.ts runs commands in the image
-docs/engines.md | psql | test/stores/partitions.test.ts executes the file
+docs/engines.md | psql | needs a cluster; test/support/citus.ts executes the file
 docs/install.md | docker build | needs Docker; test/release/container.test.ts builds and runs the image
 docs/install.md | mkdir -m 700 secrets | needs Docker; test/release/container.test.ts gives the image such secrets
 docs/maintenance.md | pg_dump | needs the programs of the version of the server

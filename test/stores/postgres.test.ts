@@ -327,6 +327,35 @@ describe('PostgreSQL', { concurrency: true }, () => {
       });
     }
 
+    test('rule 27: a table in partitions is refused with the statements that make it whole, and keeps books and ids', async (context) => {
+      const url = await freshDatabase();
+      await execute(
+        url,
+        `create sequence books_id_seq maxvalue 9007199254740991;
+         create table books (
+           id bigint primary key default nextval('books_id_seq') check (id between 1 and 9007199254740991),
+           title text not null default '', author text not null default '', year bigint not null default 0
+         ) partition by hash (id);
+         create table books_0 partition of books for values with (modulus 2, remainder 0);
+         create table books_1 partition of books for values with (modulus 2, remainder 1);
+         insert into books (title) values ('A'), ('B')`,
+      );
+      const message = await startTestService(url).then(String, (error: Error) => error.message);
+      const sentence =
+        /^DB_URL: .* cannot be opened: its table "books" is in partitions, which are no longer served: .* run "([^"]+)" as its owner, and grant its rights again\.$/;
+      assert.match(message, sentence);
+      await execute(url, sentence.exec(message)?.[1] ?? '');
+      const { client } = await start(context, url);
+      assert.deepEqual(
+        (await client.list()).map(({ id, title }) => [id, title]),
+        [
+          [1, 'A'],
+          [2, 'B'],
+        ],
+      );
+      assert.equal((await client.create({})).id, 3);
+    });
+
     test('rules 4 and 27: a database whose encoding cannot hold every text is refused', async (context) => {
       const url = await freshDatabase();
       const latin = `${url}_latin`;

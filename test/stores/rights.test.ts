@@ -1,21 +1,36 @@
 // What other roles of a PostgreSQL server may do: nothing by the triggers of the log, whose function has the rights of the owner.
 
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, type TestContext } from 'node:test';
 import type pg from 'pg';
+import { runCommand } from '../support/command.ts';
+import { assertOnlyRead } from '../support/only-read.ts';
 import { connectTo, execute, freshDatabase } from '../support/postgres.ts';
-import { startTestService, testOnPostgres } from '../support/service.ts';
+import { startTestService, temporaryFolder, testOnPostgres } from '../support/service.ts';
 
 /** A connection of a new role. @param rights statements that give it some; `ROLE` is its name. */
 async function connectAs(context: TestContext, dbUrl: string, rights = 'select'): Promise<pg.Client> {
+  return await connectTo(context, await newRole(context, dbUrl, rights));
+}
+
+/** @returns the URL with a new role. */
+async function newRole(context: TestContext, dbUrl: string, rights: string): Promise<string> {
   const url = new URL(dbUrl);
   url.username = `role_of_${url.pathname.slice(1)}`;
   url.password = 'only use';
   const role = url.username;
   await execute(dbUrl, `create role ${role} login password 'only use'; ${rights.replaceAll('ROLE', role)}`);
   context.after(() => execute(dbUrl, `drop owned by ${role} cascade; drop role ${role}`));
-  return await connectTo(context, url.href);
+  return url.href;
 }
+
+/** The rights of docs/postgresql.md. */
+const SERVING = `
+  grant select, insert, update, delete
+    on books, book_requests, book_log, book_log_state, book_index, book_index_state to ROLE;
+  grant usage, select, update on sequence books_id_seq, book_log_number to ROLE`;
 
 /** Tables of the role. The ids of one have a cast to a number, which is a function of the role. */
 const OWN_TABLES = `
@@ -142,4 +157,146 @@ describe('the rights of other roles on PostgreSQL', () => {
     await (await startTestService(dbUrl)).stop();
     await (await startTestService(url.href, { FIND: 'off' })).stop();
   });
+
+  testOnPostgres(
+    'rules 13 and 27: a start, export, import and copy refuse a table of which policies hide rows from the role, and only that',
+    async (context) => {
+      const dbUrl = await freshDatabase();
+      const owners = await startTestService(dbUrl);
+      await owners.client.create({ title: 'A' });
+      await owners.client.request('GET', '/books?q=a'); // the index is complete
+      await owners.stop();
+      const roleUrl = await newRole(context, dbUrl, SERVING);
+      const role = new URL(roleUrl).username;
+      const file = join(temporaryFolder(), 'books.csv');
+      writeFileSync(file, 'title\nB\n');
+      const sentence = (table: string) =>
+        `DB_URL: ${roleUrl.replace(/\/\/.*@/, '//')} cannot be opened: row level security hides rows of its table "${table}"` +
+        ' from this role: give it the attribute bypassrls, or a policy that shows all.';
+      const refuses = async (table: string) =>
+        await assert.rejects(startTestService(roleUrl), { message: sentence(table) });
+      const serves = async (url = roleUrl) => {
+        const { client, stop } = await startTestService(url);
+        assert.equal((await client.list()).length, 1);
+        assert.equal((await client.request('GET', '/books?q=a')).data.length, 1);
+        for (const headers of [{}, { 'if-match': '*' }])
+          assert.equal((await client.request('PUT', '/book/1', { body: { year: 1 }, headers })).status, 200);
+        await stop();
+        assert.match((await runCommand(['export'], { DB_URL: url })).stderr, /^1 book exported\.\n$/);
+      };
+      await serves();
+      for (const table of [
+        'book_index',
+        'book_index_state',
+        'book_log',
+        'book_log_state',
+        'book_requests',
+        'books',
+      ]) {
+        await execute(dbUrl, `alter table ${table} enable row level security`);
+        await refuses(table);
+        await execute(dbUrl, `alter table ${table} disable row level security`);
+      }
+
+      await execute(dbUrl, 'alter table books enable row level security');
+      for (const command of [['export'], ['import', file], ['undo', '--list'], ['forget', '1']]) {
+        const { code, stdout, stderr } = await runCommand(command, { DB_URL: roleUrl });
+        assert.deepEqual([code, stdout, stderr.split('\n').at(-2)], [1, '', sentence('books')]);
+      }
+      const copy = ['copy', roleUrl, `sqlite:${join(temporaryFolder(), 'books.db')}`];
+      assert.match((await runCommand(copy, {})).stderr, /^FROM: .* hides rows of its table "books"/);
+      await serves(dbUrl); // a superuser
+      await execute(dbUrl, `alter role ${role} bypassrls`);
+      await serves();
+      await execute(dbUrl, `alter role ${role} nobypassrls; alter table books owner to ${role}`);
+      await serves();
+      await execute(dbUrl, 'alter table books force row level security');
+      await refuses('books');
+      await execute(dbUrl, `alter table books owner to postgres; grant all on books to ${role}`);
+      await execute(dbUrl, `create policy whole on books to ${role} using (true)`);
+      await serves();
+      await execute(dbUrl, `create policy less on books as restrictive for select using (title <> 'A')`);
+      await refuses('books');
+      await execute(dbUrl, 'drop policy less on books; alter policy whole on books using (year < 0)');
+      await refuses('books');
+      await execute(
+        dbUrl,
+        'drop policy whole on books; create policy whole on books for select using (true)',
+      );
+      await refuses('books'); // a change would find no book
+    },
+  );
+
+  testOnPostgres(
+    'rule 13: a service from whose role rows are hidden while it runs shows none instead of some',
+    async (context) => {
+      const dbUrl = await freshDatabase();
+      const owners = await startTestService(dbUrl);
+      await owners.client.create({ title: 'A' });
+      await owners.stop();
+      const roleUrl = await newRole(context, dbUrl, SERVING);
+      const { client, stop } = await startTestService(roleUrl);
+      context.after(stop);
+      const paths = ['/books', '/books?title=a', '/book/1', '/changes', '/book/1/history'];
+      const statuses = async () =>
+        await Promise.all(paths.map(async (path) => (await client.request('GET', path)).status));
+      assert.deepEqual(await statuses(), [200, 200, 200, 200, 200]);
+      await execute(dbUrl, "create policy others on books using (title <> 'A')");
+      await execute(dbUrl, 'alter table books enable row level security');
+      assert.deepEqual(await statuses(), [503, 503, 503, 503, 503]);
+      await execute(dbUrl, 'alter table books disable row level security');
+      assert.deepEqual(await statuses(), [200, 200, 200, 200, 200]);
+    },
+  );
+
+  testOnPostgres(
+    'export, copy FROM and undo without --yes only read: of a read-only database, and as a role that may only read',
+    async (context) => {
+      const dbUrl = await freshDatabase();
+      const { client, stop } = await startTestService(dbUrl);
+      const since = new Date(Date.now() - 1000).toISOString();
+      for (const title of ['A', 'B']) await client.create({ title });
+      await stop();
+      const readUrl = await newRole(
+        context,
+        dbUrl,
+        'grant select on books, book_log, book_log_state to ROLE',
+      );
+      await assertOnlyRead(readUrl, since);
+      await execute(
+        dbUrl,
+        `alter database ${new URL(dbUrl).pathname.slice(1)} set default_transaction_read_only = on`,
+      );
+      await assertOnlyRead(dbUrl, since);
+      for (const command of [
+        ['undo', '--since', since, '--yes'],
+        ['forget', '1', '--yes'],
+      ])
+        assert.match(
+          (await runCommand(command, { DB_URL: dbUrl })).stderr,
+          / cannot be opened: it is read-only\.\n$/,
+        );
+      const demanding = { DB_URL: `${dbUrl}?target_session_attrs=read-write` };
+      assert.match((await runCommand(['export'], demanding)).stderr, /: it is read-only\.\n$/);
+    },
+  );
+
+  testOnPostgres(
+    'a table of version 1.0 is exported and copied by a role that may only read it',
+    async (context) => {
+      const dbUrl = await freshDatabase();
+      await execute(
+        dbUrl,
+        `create sequence books_id_seq;
+       create table books (id bigint primary key default nextval('books_id_seq'), title text not null default '',
+         author text not null default '', year bigint not null default 0);
+       insert into books (title) values ('A'), ('B')`,
+      );
+      const readUrl = await newRole(context, dbUrl, 'grant select on books to ROLE');
+      assert.match((await runCommand(['export'], { DB_URL: readUrl })).stderr, /^2 books exported/);
+      const copy = await runCommand(['copy', readUrl, `sqlite:${join(temporaryFolder(), 'books.db')}`], {});
+      assert.match(copy.stdout, /^2 books copied .*, verified/);
+      assert.deepEqual(await execute(dbUrl, "select to_regclass('book_log') as log"), [{ log: null }]);
+    },
+  );
 });

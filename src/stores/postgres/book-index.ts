@@ -12,7 +12,7 @@ import { Turn } from '../turn.ts';
 import type { Query } from './connections.ts';
 import { begin, withTimeout } from './limits.ts';
 import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog } from './log.ts';
-import { WITH_IDS } from './statements.ts';
+import { BOOKS } from './statements.ts';
 import { changeStructure, look } from './structure.ts';
 
 /** Rows of the log that are taken together, and books that are indexed together: a few milliseconds of work in this process. */
@@ -115,7 +115,7 @@ const MOVE = `
   set seen = $2::pg_snapshot, target = $3::pg_snapshot, xid = $4::xid8, number = $5, next = $6, last = $7 where place = $1`;
 
 const COLUMNS = `id, left(title, ${INDEXED_UNITS}) as title, left(author, ${INDEXED_UNITS}) as author, year`;
-const READ = `select ${COLUMNS} from ${WITH_IDS}`;
+const READ = `select ${COLUMNS} from ${BOOKS}`;
 
 const STORE = `
   insert into book_index (id, title_key, author_key, year, words)

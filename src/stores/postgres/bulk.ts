@@ -23,13 +23,13 @@ import {
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { batchesOf, changeOf, countOf, type LogEvent } from '../states.ts';
 import type { Query } from './connections.ts';
-import { assertNewest, connectToWritable, type Hosts } from './hosts.ts';
-import { begin } from './limits.ts';
+import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
+import { begin, refusePartial } from './limits.ts';
 import { about, CONTINUE_EVENT, NEW_NUMBER, NOTE_EVENT } from './log.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
-import { DURABLY, STATEMENTS_IN_PARTITIONS } from './statements.ts';
+import { DURABLY, STATEMENTS } from './statements.ts';
 import { createStructure } from './structure.ts';
 import { csvOf, jsonOf } from './text.ts';
 import { booksOf, select, UNDONE_BOOKS, undoBooks } from './undo.ts';
@@ -38,7 +38,8 @@ const HAS_BOOKS = "select where to_regclass('books') is not null";
 
 const LAST_ID = `
   select greatest(
-    coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0), (select max(id) from books where id <= ${LAST_SEQUENTIAL_ID})
+    case when has_sequence_privilege(to_regclass('books_id_seq'), 'usage, select')
+      then pg_sequence_last_value(to_regclass('books_id_seq')) end, 0, (select max(id) from books where id <= ${LAST_SEQUENTIAL_ID})
   ) as value`;
 
 const TEXTS: Readonly<Record<RecordFormat, (range: string) => string>> = {
@@ -95,7 +96,8 @@ export async function openPostgresBulk(
   times: Times,
 ): Promise<BulkStore | undefined> {
   const { postgres } = times;
-  const { address, client } = await connectToWritable(hosts, postgres);
+  const open = mode === 'write' ? connectToWritable : connectToReadable;
+  const { address, client } = await open(hosts, postgres);
   const connect = async () => {
     const { client: other } = await connectToWritable(hosts, postgres);
     return { client: other, release: () => void other.end() };
@@ -106,6 +108,7 @@ export async function openPostgresBulk(
       await createStructure(client, postgres);
       return store;
     }
+    await refusePartial(client, postgres.describe);
     if ((await client.query(HAS_BOOKS)).rowCount === 0) {
       await store.close();
       return undefined;
@@ -185,7 +188,7 @@ class PostgresBulk implements BulkStore {
   }
 
   find(ids: readonly number[]): Promise<readonly Book[]> {
-    return this.#query<Book>(STATEMENTS_IN_PARTITIONS.findInFull, [ids]);
+    return this.#query<Book>(STATEMENTS.findInFull, [ids]);
   }
 
   async *text(format: RecordFormat): AsyncGenerator<Buffer, void, void> {
@@ -222,6 +225,10 @@ class PostgresBulk implements BulkStore {
     });
     this.#part = [event, number];
     return number;
+  }
+
+  async hasLog(): Promise<boolean> {
+    return (await this.#query("select where to_regclass('book_log_state') is not null")).length > 0;
   }
 
   events(most: number): Promise<readonly EventOfLog[]> {

@@ -9,7 +9,7 @@ import { type MetricName, metric } from '../../metrics/descriptions.ts';
 import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
 import { findWritable, type Hosts, isNewer, type Primary, refuseReadOnly, settingsFor } from './hosts.ts';
-import { beginWithin, limitConnection } from './limits.ts';
+import { beginWithin, type Limited, limitConnection } from './limits.ts';
 
 export const LIST_CONNECTIONS = 8;
 
@@ -46,8 +46,7 @@ export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
 
 class Client extends pg.Client implements pg.PoolClient {
   declare release: pg.PoolClient['release'];
-  /** Whether the server limits its statements. */
-  isLimited = false;
+  limited: Limited = { isLimited: false, rowSecurity: 'off' };
   readonly #socket: Socket;
 
   constructor(config?: pg.ClientConfig) {
@@ -60,7 +59,7 @@ class Client extends pg.Client implements pg.PoolClient {
   begin(milliseconds: number): Promise<unknown> {
     this.#socket.cork();
     process.nextTick(() => this.#socket.uncork());
-    return this.query(beginWithin(milliseconds));
+    return this.query(beginWithin(milliseconds, this.limited.rowSecurity));
   }
 
   /**
@@ -128,7 +127,7 @@ export class Connections {
     const { query: silence, statement } = this.#times;
     return this.#send(kind, deadline, (client, left) => {
       const send = (name?: string) => client.query<Row>({ name, text, values });
-      if (client.isLimited && left === statement[kind]) return client.answered(send(name), silence);
+      if (client.limited.isLimited && left === statement[kind]) return client.answered(send(name), silence);
       const sent = [client.begin(left), send(), client.query('commit')] as const;
       return client.answered(Promise.all(sent), silence).then(([, result]) => result);
     });
@@ -260,8 +259,7 @@ export class Connections {
         pipeline: limit !== undefined, // lists copy
         onConnect: async (client) => {
           if (this.#hosts.watched) await refuseReadOnly(client, connect);
-          if (limit !== undefined)
-            (client as Client).isLimited = await limitConnection(client, limit, connect);
+          if (limit !== undefined) (client as Client).limited = await limitConnection(client, limit, connect);
         },
       });
       pool.on('error', () => {}); // reported below

@@ -20,6 +20,8 @@ export const NUMBERS = {
   },
 } as pg.CustomTypesConfig;
 
+const READ_ONLY = 'it is read-only';
+
 /** The server's error for a database that does not exist. */
 const NO_DATABASE = '3D000';
 
@@ -117,7 +119,7 @@ export function isNewer(one: Primary, other: Primary): boolean {
 }
 
 /**
- * Connects to the host that takes writes, to prepare it, or for import, export and copy.
+ * Connects to the host that takes writes, to prepare it, or for a command that writes.
  * @throws Error with the reason of each host when none takes writes.
  */
 export async function connectToWritable(
@@ -127,6 +129,27 @@ export async function connectToWritable(
   const timeout = times.connectAtStart;
   const address = await findWritable(hosts.all, timeout, times);
   return { address, client: (await connectTo(address, timeout, times)).client };
+}
+
+/**
+ * Connects to read: to the host that takes writes or, if none does, to one of those that answer, unless the URL demands writes.
+ * @throws Error with the reason of each host when there is none.
+ */
+export async function connectToReadable(
+  hosts: Hosts,
+  times: Times['postgres'],
+): ReturnType<typeof connectToWritable> {
+  try {
+    return await connectToWritable(hosts, times);
+  } catch (error) {
+    if (hosts.watched || !(error as Error).message.includes(READ_ONLY)) throw error;
+    for (const host of hosts.all) {
+      const found = await connectTo(host, times.connectAtStart, times).catch(() => undefined);
+      if (found !== undefined)
+        return { address: { ...found, system: '', timeline: '' }, client: found.client };
+    }
+    throw error;
+  }
 }
 
 /** @throws Error when a host was promoted after the one in use: what is committed there now would be lost. */
@@ -146,7 +169,7 @@ export async function assertNewest(
 export async function refuseReadOnly(client: pg.ClientBase, timeout: number): Promise<void> {
   const question = withTimeout('show transaction_read_only', [], timeout);
   const { rows } = await client.query<{ transaction_read_only: string }>(question);
-  if (rows[0]?.transaction_read_only !== 'off') throw new Error('it is read-only');
+  if (rows[0]?.transaction_read_only !== 'off') throw new Error(READ_ONLY);
 }
 
 async function ask(host: Host, timeout: number, times: Times['postgres']): Promise<Primary> {

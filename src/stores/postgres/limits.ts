@@ -1,9 +1,37 @@
-// Owns: limits of time that the server enforces: for the statements of a connection, or for a transaction.
+// Owns: limits of time that the server enforces, and that it hides no row: for the statements of a connection, or for a transaction.
 // A connection's own costs nothing. Behind a pooler it would be wrong: each transaction gets another session, which other
 // programs use as well, and a parameter of the connection that the pooler does not know is refused. There, and where less
 // time is left, the limit is set in the transaction of the statement.
 
 import type pg from 'pg';
+
+const TABLES = ['books', 'book_requests', 'book_log', 'book_log_state', 'book_index', 'book_index_state'];
+
+/** The tables whose rows this role sees by policies, and whether these may hide some: the policies of a command show all if one of them does. */
+const BY_POLICIES = `
+  select relname as name, exists (
+    select from (values ('select', 'r'::"char"), ('update', 'w'), ('delete', 'd')) as use (privilege, command)
+    where has_table_privilege(pg_class.oid, privilege) and not coalesce((
+      select bool_or(polpermissive and shows_all) and bool_and(polpermissive or shows_all)
+      from pg_policy cross join lateral (select pg_get_expr(polqual, polrelid) = 'true') as condition (shows_all)
+      where polrelid = pg_class.oid and polcmd in (command, '*')
+        and exists (select from unnest(polroles) as role where role = 0 or pg_has_role(role, 'usage'))
+    ), false)
+  ) as is_partial
+  from pg_class where oid in (${TABLES.map((name) => `to_regclass('${name}')`)}) and row_security_active(oid)`;
+
+/** With \`off\`, the server refuses a statement instead of hiding rows from it, whatever the policies. */
+const ROW_SECURITY = `case when not (select bool_or(is_partial) from (${BY_POLICIES}) as found) then 'on' else 'off' end`;
+export const PARTIAL = `select name from (${BY_POLICIES}) as found where is_partial order by name limit 1`;
+
+/** @throws Error if the server hides rows of the catalogue from this role. */
+export async function refusePartial(client: pg.ClientBase, timeout: number): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(withTimeout(PARTIAL, [], timeout));
+  if (rows[0] !== undefined)
+    throw new Error(
+      `row level security hides rows of its table "${rows[0].name}" from this role: give it the attribute bypassrls, or a policy that shows all`,
+    );
+}
 
 /**
  * Settings that a server, a database or a role may have and that would break a list half-way or a connection between two
@@ -11,16 +39,26 @@ import type pg from 'pg';
  * before the limits of this service.
  * @param isLocal whether they are for one transaction only.
  */
-const ownSettings = (isLocal: boolean) => `
+const ownSettings = (isLocal: boolean | string) => `
   set_config('array_nulls', 'on', ${isLocal}), set_config('gin_fuzzy_search_limit', '0', ${isLocal}),
   set_config('statement_timeout', '0', ${isLocal}), set_config('lock_timeout', '0', ${isLocal}),
   set_config('idle_in_transaction_session_timeout', '0', ${isLocal}), set_config('idle_session_timeout', '0', ${isLocal}),
   case when current_setting('server_version_num')::integer >= 170000
-    then set_config('transaction_timeout', '0', ${isLocal}) end`;
+    then set_config('transaction_timeout', '0', ${isLocal}) end,
+  set_config('row_security', ${ROW_SECURITY}, ${isLocal}) as "rowSecurity"`;
 
-// The driver was told the number of the server's process. A pooler reports its own number.
+// The driver was told the number of the server's process. A pooler reports its own number: then the settings end with this statement.
 const LIMIT_CONNECTION = `
-  select ${ownSettings(false)}, set_config('statement_timeout', $1, false) from pg_backend_pid() as pid where pid = $2`;
+  select pid = $2 as "isLimited", ${ownSettings('pid <> $2')}, set_config('statement_timeout', $1, pid <> $2)
+  from pg_backend_pid() as pid`;
+
+/** What a connection was found to be. */
+export interface Limited {
+  /** Whether the server limits its statements. */
+  readonly isLimited: boolean;
+  /** That of its transactions. */
+  readonly rowSecurity: 'on' | 'off';
+}
 
 /**
  * A statement with an option that the driver's own description lacks.
@@ -33,17 +71,16 @@ export function withTimeout(text: string, values: unknown[], timeout: number) {
 /**
  * Limits all statements of a new connection, unless a pooler is in between.
  * @param timeout milliseconds for the answer.
- * @returns whether they are limited.
  * @throws the driver's error.
  */
 export async function limitConnection(
   client: pg.ClientBase,
   milliseconds: number,
   timeout: number,
-): Promise<boolean> {
+): Promise<Limited> {
   const { processID } = client as unknown as { processID: number };
   const question = withTimeout(LIMIT_CONNECTION, [String(milliseconds), processID], timeout);
-  return (await client.query(question)).rowCount === 1;
+  return (await client.query<Limited>(question)).rows[0] as Limited;
 }
 
 /**
@@ -57,10 +94,12 @@ export function begin(milliseconds: number, mode = ''): string {
 /**
  * Begins a transaction that sees what others have committed. The server ends each statement that takes longer, and the
  * transaction if the next statement takes longer to arrive: a process that is frozen holds no lock for ever.
+ * @param rowSecurity if it is known for the connection.
  */
-export function beginWithin(milliseconds: number): string {
+export function beginWithin(milliseconds: number, rowSecurity?: Limited['rowSecurity']): string {
   const most = Math.ceil(milliseconds);
   return `begin isolation level read committed; set local statement_timeout = ${most};
     set local idle_in_transaction_session_timeout = ${most};
-    set local array_nulls = on; set local gin_fuzzy_search_limit = 0`;
+    set local array_nulls = on; set local gin_fuzzy_search_limit = 0;
+    ${rowSecurity === undefined ? `select set_config('row_security', ${ROW_SECURITY}, true)` : `set local row_security = ${rowSecurity}`}`;
 }

@@ -11,7 +11,7 @@ import type { Metric } from '../../metrics/prometheus.ts';
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
 import { connectTo, type Host } from './hosts.ts';
-import { withTimeout } from './limits.ts';
+import { PARTIAL, withTimeout } from './limits.ts';
 
 // What commits asynchronously, as the index does, is shown before it is in the log on disk, and a standby gets only what is
 // there. So, if anything is missing there, an empty message is written, whose commit waits for the disk (and for nothing
@@ -26,6 +26,7 @@ const FENCE = `
 // The timeline of the stream is that of what is replayed, or a newer one. A promoted server has no stream.
 const LOOK = `
   select received_tli = $1 and status = 'streaming' as follows, pg_last_wal_replay_lsn() >= $2 as "hasReplayed",
+    not exists (${PARTIAL}) as "isWhole",
     system_identifier || ' ' || current_database() = $3 and pg_has_role('pg_read_all_stats', 'usage') as "isRight"
   from pg_control_system() left join pg_stat_wal_receiver on true`;
 
@@ -33,6 +34,7 @@ const LOOK = `
 const WRONG = /^(28|3D000|42501)/;
 
 const NO_STANDBY = 'it is no standby of the database of DB_URL, or its role lacks pg_read_all_stats';
+const HIDDEN = 'row level security hides books from its role';
 
 const LATE = new Error('the standby is late');
 
@@ -43,7 +45,7 @@ export interface Standbys {
   readonly shownUrl: string;
 }
 
-type State = Readonly<Record<'follows' | 'hasReplayed' | 'isRight', boolean>>;
+type State = Readonly<Record<'follows' | 'hasReplayed' | 'isRight' | 'isWhole', boolean>>;
 
 /** Sends a statement to the primary. */
 type AskPrimary = (text: string, deadline: number) => Promise<pg.QueryResult>;
@@ -150,6 +152,7 @@ export class Standby {
       for (let left = end - performance.now(); left > 0; left = end - performance.now()) {
         const [state] = (await client.query<State>(withTimeout(LOOK, fence, left))).rows;
         if (!state?.isRight) throw this.#wrong(NO_STANDBY);
+        if (!state.isWhole) throw this.#wrong(HIDDEN);
         if (!state.follows) throw new Error('it does not follow the primary');
         if (state.hasReplayed) return client;
         await pause(this.#times.standby.lookPause);

@@ -6,9 +6,6 @@ import { COLUMNS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 /** SQL after `from` for ids. A planner that knows how many there are may read all books to find a hundred; now it looks each one up. */
 export const idsIn = (parameter: string) => `unnest((select ${parameter}::bigint[]))`;
 
-/** The books with the ids of $1, each looked for in its own partition: the end of `from` and the beginning of the conditions. */
-export const WITH_IDS = `${idsIn('$1')} as wanted (id) join books using (id) where true`;
-
 /** Bytes of the texts of a book that a statement for many books reads with them: 512 of them take 32 MiB. */
 const LARGEST_LIGHT = 65_536;
 
@@ -26,43 +23,33 @@ const CHANGES =
 /** $1 of each statement is an array of different ids. */
 export type Statements = ReturnType<typeof statementsFor>;
 
-const BOOKS = 'books where id = any($1::bigint[])';
+/** The books with the ids of $1: the end of `from` and the beginning of the conditions. */
+export const BOOKS = 'books where id = any($1::bigint[])';
 
 // Without the sum, the server would compare each book with all ids.
-const isOfBooks = (rows: string) => `books.id + 0 = ${rows}.id and books.id = any($1::bigint[])`;
+const isOf = (rows: string) => `books.id + 0 = ${rows}.id and books.id = any($1::bigint[])`;
 
-export const STATEMENTS = statementsFor(BOOKS, isOfBooks);
+export const STATEMENTS = statementsFor();
 
 /**
  * For Citus, which finds the server of a shard by the ids in each condition on `books`. It lets a shard move away from under the
  * locks of a statement that only locks, but not before the end of a transaction that may write to it.
  */
-export const STATEMENTS_ON_SHARDS = statementsFor(
-  BOOKS,
-  isOfBooks,
-  `none as (delete from ${BOOKS} and id < 0),`,
-);
+export const STATEMENTS_ON_SHARDS = statementsFor(`none as (delete from ${BOOKS} and id < 0),`);
 
-/** Those would look for every id in every partition. */
-export const STATEMENTS_IN_PARTITIONS = statementsFor(WITH_IDS, (rows) => `books.id = ${rows}.id`);
-
-/**
- * @param wanted the books of $1, as WITH_IDS.
- * @param isOf a condition for the books of these rows.
- * @param staying the beginning of a `with` that keeps the books where they are.
- */
-function statementsFor(wanted: string, isOf: (rows: string) => string, staying = '') {
+/** @param staying the beginning of a `with` that keeps the books where they are. */
+function statementsFor(staying = '') {
   const light = COLUMNS.map(({ name }) => `case when ${IS_LIGHT} then ${name} end as ${name}`);
   const before = (strength: string) => `before as materialized (
-    select ${ID_AND_FIELDS} from ${wanted} and ${IS_LIGHT} and ${DURABLY} for ${strength} of books skip locked
+    select ${ID_AND_FIELDS} from ${BOOKS} and ${IS_LIGHT} and ${DURABLY} for ${strength} of books skip locked
   )`;
   const states = `
     select id, before.id is null as held, before.title, before.author, before.year
-    from (select id from ${wanted}) as books left join before using (id)`;
+    from (select id from ${BOOKS}) as books left join before using (id)`;
   return {
     /** Reads books: of large ones the bytes instead of the texts. */
-    find: `select id, ${light.join(', ')}, case when not (${IS_LIGHT}) then ${TEXT_BYTES} end as weight from ${wanted}`,
-    findInFull: `select ${ID_AND_FIELDS} from ${wanted}`,
+    find: `select id, ${light.join(', ')}, case when not (${IS_LIGHT}) then ${TEXT_BYTES} end as weight from ${BOOKS}`,
+    findInFull: `select ${ID_AND_FIELDS} from ${BOOKS}`,
     /** Changes books, and returns them as they were. Those that others have locked are skipped and `held`, as are large ones. */
     update: `
       with change as (select * from ${CHANGES}), ${before('no key update')}, stored as (
@@ -76,17 +63,17 @@ function statementsFor(wanted: string, isOf: (rows: string) => string, staying =
     /** Removes books. Those that others have locked are skipped and `held`. */
     remove: `
       with free as materialized (
-        select id from ${wanted} and ${DURABLY} for update of books skip locked
+        select id from ${BOOKS} and ${DURABLY} for update of books skip locked
       ), removed as (
         delete from books using free where ${isOf('free')} returning books.id
       )
-      select id, free.id is null as held from (select id from ${wanted}) as books left join free using (id)
+      select id, free.id is null as held from (select id from ${BOOKS}) as books left join free using (id)
       where ${allOf('free', 'removed')}`,
     /** Locks books and returns them; skips as `update`. */
     lockFree: `with ${staying} ${before('update')} ${states}`,
     /** Waits for the locks of others. */
     lock: `
-      with ${staying} locked as (select ${ID_AND_FIELDS} from ${wanted} and ${DURABLY} for update of books)
+      with ${staying} locked as (select ${ID_AND_FIELDS} from ${BOOKS} and ${DURABLY} for update of books)
       select ${ID_AND_FIELDS} from locked`,
     /** For books that the transaction has locked, as the next one. */
     store: `update books set title = change.title, author = change.author, year = change.year from ${CHANGES} where ${isOf('change')}`,

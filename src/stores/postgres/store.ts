@@ -21,7 +21,7 @@ import { type Ask, LogKeeper } from './log-keeper.ts';
 import { NewBooks } from './new-books.ts';
 import { Shards } from './shards.ts';
 import { Standby, type Standbys } from './standby.ts';
-import { STATEMENTS, STATEMENTS_IN_PARTITIONS, STATEMENTS_ON_SHARDS, type Statements } from './statements.ts';
+import { STATEMENTS, STATEMENTS_ON_SHARDS, type Statements } from './statements.ts';
 import { createStructure, look } from './structure.ts';
 import { undo } from './undo.ts';
 
@@ -64,7 +64,7 @@ export async function openPostgres(
 ): Promise<BookStore> {
   const { address, client } = await connectToWritable(hosts, times.postgres);
   try {
-    const { isNew, isPartitioned } = await createStructure(client, times.postgres);
+    const { isNew } = await createStructure(client, times.postgres);
     const shards = new Shards();
     await shards.read((text) => look(client, times.postgres, text));
     const beginLog = async () => {
@@ -92,8 +92,7 @@ export async function openPostgres(
       const finder = isFound
         ? new PostgresFinder(hosts, connections, standby, keeper, times.postgres)
         : undefined;
-      const onOne = isPartitioned ? STATEMENTS_IN_PARTITIONS : STATEMENTS;
-      const statements = shards.areSeveral ? STATEMENTS_ON_SHARDS : onOne;
+      const statements = shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS;
       const places = await look<PlaceOfLog>(client, times.postgres, PLACES);
       const kept = days * times.history.day;
       const endPruning = pruneLog(connections, places, kept, isFound ? IS_INDEXED : 'true', times);

@@ -8,7 +8,7 @@ import pg from 'pg';
 import { LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
-import { begin, withTimeout } from './limits.ts';
+import { begin, refusePartial, withTimeout } from './limits.ts';
 import { stepsToLog } from './log.ts';
 
 const COLUMNS = withTypes('bigint');
@@ -60,6 +60,9 @@ export const CATCH_UP = `
     end if;
   end $$`;
 
+const PARTITIONED =
+  'its table "books" is in partitions, which are no longer served: stop all services, run "begin; create table whole (like books including all); insert into whole select * from books; drop table books; alter table whole rename to books; commit" as its owner, and grant its rights again';
+
 /** The lock could not be had in time. */
 const LOCKED = '55P03';
 const IN_USE = 'other programs use a table that must be changed: end them, or start again later';
@@ -94,9 +97,11 @@ interface Column {
 export async function createStructure(client: pg.Client, times: Times['postgres']): Promise<Structure> {
   let found: Structure | undefined;
   await changeStructure(client, times, async () => {
+    await refusePartial(client, times.describe);
     [found] = await look<Structure>(client, times, LOOK);
     if (found?.encoding !== 'UTF8')
       throw new Error(`its encoding is ${found?.encoding}, but only UTF8 can store every text`);
+    if (found.isPartitioned) throw new Error(PARTITIONED);
     if (found.hasCitus && (await look(client, times, IS_WORKER)).length > 0)
       throw new Error('it is a worker of Citus: name its coordinator');
     const forBooks = found.isNew

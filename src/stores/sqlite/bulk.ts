@@ -24,8 +24,7 @@ import { batchesOf, countOf, type LogEvent } from '../states.ts';
 import { isOfKind, SQLITE_IOERR } from './faults.ts';
 import { OpenStore } from './file.ts';
 import { History } from './history.ts';
-import { BookLog } from './log.ts';
-import { type NewId, NewIds } from './new-ids.ts';
+import { BookLog, LAST_ID, LAST_ID_WITHOUT_LOG } from './log.ts';
 import {
   createStructure,
   now,
@@ -93,32 +92,33 @@ export async function openSqliteBulk(
 ): Promise<BulkStore | undefined> {
   sortBeside(file);
   if (mode === 'write') {
-    return new SqliteBulk(await openForWriting(file, times), times, new OpenStore(file));
+    return new SqliteBulk(await openForWriting(file, times), times, 'write', new OpenStore(file));
   }
   const db = openCatalogue(file, times);
-  return db && new SqliteBulk(db, times);
+  return db && new SqliteBulk(db, times, 'read');
 }
 
 /** An empty store in a temporary file, which SQLite removes when it is closed or the process dies. */
 export function openTemporaryBulk(times: Times['sqlite']): BulkStore {
   const db = new DatabaseSync('');
   createStructure(db);
-  return new SqliteBulk(db, times);
+  return new SqliteBulk(db, times, 'write');
 }
 
 class SqliteBulk implements BulkStore {
   readonly #db: DatabaseSync;
+  readonly #mode: BulkMode;
   readonly #times: Times['sqlite'];
   /** Undefined if nothing is committed there that must last. */
   readonly #store: OpenStore | undefined;
-  #newIds: NewIds | undefined;
   #bookLog: BookLog | undefined;
   /** The event that all writes are a part of. */
   #part: { readonly event: LogEvent; readonly number: number } | undefined;
   readonly #prepare;
 
-  constructor(db: DatabaseSync, times: Times['sqlite'], store?: OpenStore) {
+  constructor(db: DatabaseSync, times: Times['sqlite'], mode: BulkMode, store?: OpenStore) {
     this.#db = db;
+    this.#mode = mode;
     this.#prepare = preparing(db);
     this.#times = times;
     this.#store = store;
@@ -129,6 +129,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#mode === 'read') return this.inSnapshot(work);
     const { event, number } = this.#part ?? {};
     const result = await this.#inTransaction('begin immediate', async () => {
       this.#log.noteNew();
@@ -149,7 +150,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async lastId(): Promise<number> {
-    return this.#ids.last();
+    return this.#number((await this.hasLog()) ? LAST_ID : LAST_ID_WITHOUT_LOG);
   }
 
   async find(ids: readonly number[]): Promise<readonly Book[]> {
@@ -166,15 +167,15 @@ class SqliteBulk implements BulkStore {
   }
 
   async insert(batches: InBatches<BookFields>): Promise<void> {
-    for await (const books of batches) this.#insert('books', FIELD_NAMES, books, this.#ids.begin());
+    for await (const books of batches) {
+      const last = this.#number(LAST_ID);
+      const withIds = books.map((book, position) => ({ ...book, id: last + position + 1 }));
+      this.#insert('books', ['id', ...FIELD_NAMES], withIds);
+    }
   }
 
   async insertWithIds(batches: InBatches<Book>): Promise<void> {
-    for await (const books of batches)
-      this.#ids.keep(
-        books.map(({ id }) => id),
-        () => this.#insert('books', ['id', ...FIELD_NAMES], books),
-      );
+    for await (const books of batches) this.#insert('books', ['id', ...FIELD_NAMES], books);
   }
 
   async *insertNew(rows: InBatches<BookFields>, isDryRun: boolean): AsyncGenerator<StoredBooks, void, void> {
@@ -185,7 +186,7 @@ class SqliteBulk implements BulkStore {
         const end = performance.now() + this.#times.bulkTransaction;
         const insert = this.#prepare(`
           insert into books (${ID_AND_FIELDS})
-          select ${this.#ids.begin()}, ${FIELDS} from ${NEW_ROWS} order by id`);
+          select (${LAST_ID}) + row_number() over (order by id), ${FIELDS} from ${NEW_ROWS} order by id`);
         const first = last;
         let taken = 0;
         do {
@@ -205,6 +206,10 @@ class SqliteBulk implements BulkStore {
     return number;
   }
 
+  async hasLog(): Promise<boolean> {
+    return this.#prepare("select 1 from sqlite_schema where name = 'book_log_state'").get() !== undefined;
+  }
+
   async events(most: number): Promise<readonly EventOfLog[]> {
     return this.#prepare(EVENTS).all(most) as unknown as EventOfLog[];
   }
@@ -215,7 +220,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async undo(request: UndoRequest, isDryRun: boolean) {
-    const undo = new Undo(this.#db, this.#ids, Number.POSITIVE_INFINITY, UNBOUND);
+    const undo = new Undo(this.#db, Number.POSITIVE_INFINITY, UNBOUND);
     const selection = await this.inTransaction(async () => undo.select(request));
     if (typeof selection === 'string') return selection;
     const ranges = await this.inSnapshot(() => undo.books(selection));
@@ -247,10 +252,10 @@ class SqliteBulk implements BulkStore {
 
   async reserveIdsThrough(lastId: number): Promise<number> {
     const given = await this.lastId();
-    // SQLite gives out ids above the highest one that is recorded here or in use.
-    const note = this.#prepare("update sqlite_sequence set seq = max(seq, ?) where name = 'books'");
-    if (note.run(lastId).changes === 0) {
-      this.#prepare("insert into sqlite_sequence (name, seq) values ('books', ?)").run(lastId);
+    const last = Math.max(given, lastId);
+    const note = this.#prepare("update sqlite_sequence set seq = ? where name = 'books'");
+    if (note.run(last).changes === 0) {
+      this.#prepare("insert into sqlite_sequence (name, seq) values ('books', ?)").run(last);
     }
     return given;
   }
@@ -316,25 +321,18 @@ class SqliteBulk implements BulkStore {
   }
 
   /** Prepared when it is needed: a file that is only read may be of another program. */
-  get #ids(): NewIds {
-    this.#newIds ??= new NewIds(this.#db);
-    return this.#newIds;
-  }
-
   get #log(): BookLog {
     this.#bookLog ??= new BookLog(this.#db);
     return this.#bookLog;
   }
 
-  /** @param newId if the rows are new books. */
   #insert<Name extends string>(
     table: 'books' | 'aside',
     columns: readonly Name[],
     rows: readonly Readonly<Record<Name, string | number>>[],
-    newId?: NewId,
   ): void {
-    const one = this.#prepare(insertion(table, columns, 1, newId));
-    const many = this.#prepare(insertion(table, columns, STATEMENT_BOOKS, newId));
+    const one = this.#prepare(insertion(table, columns, 1));
+    const many = this.#prepare(insertion(table, columns, STATEMENT_BOOKS));
     let values: (string | number)[] = [];
     let taken = 0;
     for (const row of rows) {
@@ -356,11 +354,8 @@ class SqliteBulk implements BulkStore {
 }
 
 /** SQL that stores this many rows. */
-function insertion(table: string, columns: readonly string[], rows: number, newId?: NewId): string {
-  const [id, value] = newId === undefined ? ['', ''] : ['id, ', `${newId}, `];
-  const row = `${value}${columns.map(() => '?')}`;
-  const source = rows === 1 ? `select ${row}` : `values ${Array(rows).fill(`(${row})`)}`; // see `Writes`
-  return `insert into ${table} (${id}${columns}) ${source}`;
+function insertion(table: string, columns: readonly string[], rows: number): string {
+  return `insert into ${table} (${columns}) values ${Array(rows).fill(`(${columns.map(() => '?')})`)}`;
 }
 
 /** @throws OperatorError that names the temporary file, not the store, as the cause. */

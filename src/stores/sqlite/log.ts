@@ -36,6 +36,16 @@ export const NOTED_TO = '(select noted_to from book_log_state)';
 export const HIGHEST = `(select coalesce(max(id), 0) from books where id <= ${LAST_SEQUENTIAL_ID})`;
 const isNew = (id: string) => `${id} > ${NOTED_TO} and ${id} <= ${LAST_SEQUENTIAL_ID}`;
 
+/**
+ * The id after which new books get theirs: the highest one ever given (rule 12). Another program may have set one by an update, which
+ * does not raise the sequence of SQLite; or have inserted one above those that new books follow.
+ */
+const lastIdWith = (mark: string) => `select max(
+    coalesce((select max(seq) from sqlite_sequence where name = 'books' and seq <= ${LAST_SEQUENTIAL_ID}), 0), ${mark}, ${HIGHEST}
+  ) as value`;
+export const LAST_ID = lastIdWith(NOTED_TO);
+export const LAST_ID_WITHOUT_LOG = lastIdWith('0');
+
 /** Whether new books are to be noted. */
 export const HAS_NEW = `${HIGHEST} > ${NOTED_TO}`;
 

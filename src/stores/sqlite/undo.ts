@@ -20,7 +20,6 @@ import {
 import { Turn } from '../turn.ts';
 import { Skipped } from './faults.ts';
 import { about } from './log.ts';
-import type { NewIds } from './new-ids.ts';
 import { preparing } from './structure.ts';
 
 /** What is looked through at most: rows of the log, and characters of their texts; and the books that are taken back. */
@@ -81,14 +80,12 @@ const WEIGHT = 'coalesce(octet_length(title), 0) + coalesce(octet_length(author)
 /** Each method is called in a transaction. One that takes long lets other work run. */
 export class Undo {
   readonly #prepare;
-  readonly #newIds: NewIds;
   readonly #time: number;
   readonly #most: Bounds;
 
   /** @param time milliseconds of work before other work runs. */
-  constructor(db: DatabaseSync, newIds: NewIds, time: number, most: Bounds) {
+  constructor(db: DatabaseSync, time: number, most: Bounds) {
     this.#prepare = preparing(db);
-    this.#newIds = newIds;
     this.#time = time;
     this.#most = most;
   }
@@ -187,7 +184,7 @@ export class Undo {
   async write(wanted: readonly Wanted[]): Promise<void> {
     const turn = new Turn(this.#time);
     for (const book of wanted) {
-      this.#newIds.keep([book.id], () => this.#store(book));
+      this.#store(book);
       if (turn.isOver) await turn.next();
     }
   }

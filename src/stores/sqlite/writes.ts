@@ -23,17 +23,16 @@ import type { Times } from '../../times.ts';
 import { asNumbers, asUndone, batchesOf } from '../states.ts';
 import { Turn } from '../turn.ts';
 import { Skipped } from './faults.ts';
-import { BookLog } from './log.ts';
-import { type NewId, NewIds } from './new-ids.ts';
+import { BookLog, LAST_ID } from './log.ts';
 import { OF_REQUEST, TooMany, Undo } from './undo.ts';
 
 export class Writes {
   /** Milliseconds. */
   readonly #turn: number;
-  readonly #newIds;
   readonly #log;
   readonly #undo;
-  readonly #inserts;
+  readonly #lastId;
+  readonly #insert;
   readonly #update;
   readonly #remove;
   readonly #find;
@@ -43,14 +42,10 @@ export class Writes {
 
   constructor(db: DatabaseSync, times: Times) {
     this.#turn = times.sqlite.turn;
-    this.#newIds = new NewIds(db);
     this.#log = new BookLog(db);
-    this.#undo = new Undo(db, this.#newIds, this.#turn, OF_REQUEST);
-    const insert = (row: string) => db.prepare(`insert into books (id, title, author, year) ${row}`);
-    this.#inserts = {
-      null: insert('values (null, ?, ?, ?)'),
-      'new_id()': insert('select new_id(), ?, ?, ?'), // with `values`, SQLite calls it for a trigger again
-    };
+    this.#undo = new Undo(db, this.#turn, OF_REQUEST);
+    this.#lastId = db.prepare(LAST_ID);
+    this.#insert = db.prepare('insert into books (id, title, author, year) values (?, ?, ?, ?)');
     this.#update = db.prepare(`
       update books set title = coalesce(?, title), author = coalesce(?, author), year = coalesce(?, year)
       where id = ?
@@ -73,8 +68,8 @@ export class Writes {
 
   insert(books: readonly BookFields[]): number[] {
     this.#log.noteNew();
-    const newId = this.#newIds.begin();
-    const ids = books.map((book) => this.#insertOne(newId, book));
+    const last = this.#last;
+    const ids = books.map((book, position) => this.#insertOne(last + position + 1, book));
     this.#log.noteNew();
     return ids;
   }
@@ -153,10 +148,14 @@ export class Writes {
     return untilHeavy(items, answer, () => turn.isOver);
   }
 
-  #insertOne(newId: NewId, { title, author, year }: BookFields): number {
-    const { changes, lastInsertRowid } = this.#inserts[newId].run(title, author, year);
-    if (changes !== 1) throw new Skipped(); // the last id is another book's
-    return Number(lastInsertRowid);
+  /** The id after which new books get theirs. */
+  get #last(): number {
+    return Number(this.#lastId.get()?.value);
+  }
+
+  #insertOne(id: number, { title, author, year }: BookFields): number {
+    if (this.#insert.run(id, title, author, year).changes !== 1) throw new Skipped();
+    return id;
   }
 
   async #insertGroup({ books, once }: BookGroup): Promise<GroupOutcome> {
@@ -168,11 +167,11 @@ export class Writes {
       }
     }
     this.#log.noteNew();
-    const newId = this.#newIds.begin();
+    const last = this.#last;
     const ids: number[] = [];
     const turn = new Turn(this.#turn);
     for (const book of books) {
-      ids.push(this.#insertOne(newId, book));
+      ids.push(this.#insertOne(last + ids.length + 1, book));
       if (turn.isOver) await turn.next();
     }
     this.#log.noteNew();
