@@ -60,10 +60,11 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
       const write = (to: Writable) => pipeline(watched(content(store), count, progress), to, { signal });
       try {
         if (file === '-') await write(destroyable(stdout));
-        else
-          await makeWholeFile(file, args.options.overwrite === true, (path) =>
-            write(createWriteStream(path)),
-          );
+        else {
+          const isReplaced = args.options.overwrite === true;
+          // Without `r+`, one that is opened only after a failure would come back.
+          await makeWholeFile(file, isReplaced, (path) => write(createWriteStream(path, { flags: 'r+' })));
+        }
       } finally {
         progress?.end();
       }

@@ -84,14 +84,15 @@ export async function openExisting(url: string, isMeant: boolean): Promise<BulkS
   const at = await readDbUrl(url);
   const found = await at.openBulk('read', TIMES);
   if (found === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
-  const isEnough = !isMeant && (await found.hasLog());
-  // The log of a file lacks new books of other programs until they are noted, so it is written if that is possible.
-  if (isEnough && at.file === undefined) return found;
-  await found.close();
-  const writable = await at.openBulk('write', TIMES).catch((error) => {
-    if (!isEnough) throw error;
-  });
-  return writable ?? ((await at.openBulk('read', TIMES)) as BulkStore);
+  try {
+    const store = await at.openBulk('write', TIMES); // it notes the new books of other programs, and a log if there is none
+    await found.close();
+    return store;
+  } catch (error) {
+    if (!isMeant) return found;
+    await found.close();
+    throw error;
+  }
 }
 
 async function undo(

@@ -91,9 +91,6 @@ export interface BulkStore {
    */
   beginEvent(event: LogEvent, name: string | null): Promise<number>;
 
-  /** Whether there is a log of changes: a store of version 1.0 has none before it is opened for writing. */
-  hasLog(): Promise<boolean>;
-
   /** The newest imports and undos that have changed books, the newest first. */
   events(most: number): Promise<readonly EventOfLog[]>;
 
@@ -155,6 +152,11 @@ export function countBooks(books: readonly BookFields[]): StoredBooks {
     return [name, books.filter((book) => book[name] === BOOK_FIELDS[name].default).length];
   });
   return { count: books.length, lacking: Object.fromEntries(lacking) };
+}
+
+/** The reason why a row is not read as a book. */
+export function noBook(id: number | string | undefined): Error {
+  return new Error(`its book ${id} has an invalid id, text or year: correct it`);
 }
 
 /** @throws Error if an operator's trigger has skipped some of the books: they would be counted, and were never stored. */

@@ -140,6 +140,18 @@ const REFUSED: Readonly<Record<string, readonly [sql: string, reason: string]>> 
     `${OF_1_0} insert into books (year) values (1764000000000000000)`,
     'its book 1 has an invalid id, text or year: correct it',
   ],
+  'a text of version 1.0 has a NUL': [
+    `${OF_1_0} insert into books (title) values (''), ('nul' || char(0) || 'x')`,
+    'its book 2 has an invalid id, text or year: correct it',
+  ],
+  'a text of another program is not UTF-8': [
+    `${OLDER['another program']} insert into books (title) values ('é'), (null), (cast(x'436166e9' as text))`,
+    'its book 3 has an invalid id, text or year: correct it',
+  ],
+  'a text of a build before version 1.1 has half a character of UTF-16': [
+    `${OLDER['a build before version 1.1']} insert into books (author) values (cast(x'eda080' as text))`,
+    'its book 1 has an invalid id, text or year: correct it',
+  ],
   'the id of a book is negative': [
     'create table books (id integer primary key autoincrement, title text); insert into books (id) values (-1)',
     'its book -1 has an invalid id, text or year: correct it',
@@ -193,6 +205,45 @@ test('rule 27: a start that waits for another process does not block its own pro
   (await opening).close();
 });
 
+for (const [fault, sql] of [
+  ['text that is not UTF-8', "update books set title = cast(x'436166e9' as text) where id = 2"],
+  [
+    'text with bytes of two fields that would be a letter together',
+    "update books set title = cast(x'c3' as text), author = cast(x'a9' as text) where id = 2",
+  ],
+  [
+    'year beyond all checks',
+    'pragma ignore_check_constraints = on; update books set year = 9007199254740993 where id = 2',
+  ],
+  [
+    'NUL beyond all checks',
+    'pragma ignore_check_constraints = on; update books set author = char(0) where id = 2',
+  ],
+] as const) {
+  test(`rule 4: a row that is no book is named by export, copy and backup: ${fault}`, async (context) => {
+    const { dbUrl, db } = await fileWith(context, '');
+    const { client, stop } = await startTestService(dbUrl, {}, undefined, AT_ONCE);
+    for (const title of ['A', 'B', 'C']) await client.create({ title });
+    await stop();
+    db.exec(sql);
+    const folder = temporaryFolder();
+    for (const line of [
+      `export ${folder}/a.csv`,
+      `export ${folder}/a.json`,
+      `copy ${dbUrl} sqlite:${folder}/copy.db`,
+      `backup ${folder}/backup.db`,
+    ]) {
+      const { code, stdout, stderr } = await runCommand(line.split(' '), { DB_URL: dbUrl });
+      const reason = ': its book 2 has an invalid id, text or year: correct it.\n';
+      assert.deepEqual([code, stdout, stderr.endsWith(reason)], [1, '', true], stderr);
+    }
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => !name.startsWith('copy.db')),
+      [],
+    );
+  });
+}
+
 test('a row that is no book is refused to other programs', async (context) => {
   const { dbUrl, db } = await fileWith(context, '');
   const { client, stop } = await startTestService(dbUrl);
@@ -230,6 +281,8 @@ function assertOnlyBooks(db: DatabaseSync): void {
     ['', '', 'MVIII'],
     [null, '', 0],
     ['', null, 0],
+    ['nul\0', '', 0],
+    ['', '\0', 0],
     ['', '', null],
   ]) {
     assert.throws(() => db.prepare(insert).run(...row), { code: 'ERR_SQLITE_ERROR' });

@@ -111,6 +111,35 @@ for (const { name, freshUrl } of STORES) {
   });
 }
 
+testOnPostgres('a row that is no book, since somebody has dropped a constraint, is named', async () => {
+  const url = await storeWith(BOOKS, POSTGRES.freshUrl);
+  const target = await SQLITE.freshUrl();
+  await execute(
+    url,
+    'alter table books drop constraint books_year_check; update books set year = 9007199254740993 where id = 5',
+  );
+  for (const line of ['export', 'export --format jsonl', `copy ${url} ${target}`]) {
+    const { code, stderr } = await command(line, url);
+    assert.equal(code, 1);
+    assert.match(stderr, /: its book 5 has an invalid id, text or year: correct it\.\n$/);
+  }
+});
+
+testOnPostgres('texts of a database without an encoding are not taken for UTF-8', async (context) => {
+  const url = `${await POSTGRES.freshUrl()}_ascii`;
+  const name = new URL(url).pathname.slice(1);
+  const server = url.replace(/_ascii$/, '');
+  await execute(server, `create database ${name} encoding 'SQL_ASCII' locale 'C' template template0`);
+  context.after(() => execute(server, `drop database ${name} with (force)`));
+  await execute(url, 'create table books (id bigint primary key, title text, author text, year bigint)');
+  const { code, stderr } = await command('export', url);
+  assert.deepEqual(
+    [code, /: its encoding is SQL_ASCII, so its texts may be in any\.\n$/.test(stderr)],
+    [1, true],
+    stderr,
+  );
+});
+
 describe('export', () => {
   const refusals = (store: string) => `
 1 a.csv → a.csv already exists: --overwrite replaces it.

@@ -4,7 +4,14 @@
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { type Book, type BookFields, FIELD_NAMES, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
+import {
+  BOOK_FIELDS,
+  BOOK_ID,
+  type Book,
+  type BookFields,
+  FIELD_NAMES,
+  LAST_SEQUENTIAL_ID,
+} from '../../books/book.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
 import type { UndoRequest } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
@@ -15,6 +22,7 @@ import {
   type Counts,
   type EventOfLog,
   type InBatches,
+  noBook,
   type RecordFormat,
   type StoredBooks,
   storedBooks,
@@ -34,7 +42,13 @@ import { createStructure } from './structure.ts';
 import { csvOf, jsonOf } from './text.ts';
 import { booksOf, select, UNDONE_BOOKS, undoBooks } from './undo.ts';
 
-const HAS_BOOKS = "select where to_regclass('books') is not null";
+const BOOKS_IN =
+  "select current_setting('server_encoding') as encoding where to_regclass('books') is not null";
+
+/** Constraints that somebody has dropped would refuse it. */
+const NO_BOOK = `
+  select id::text from books where id not between 1 and ${BOOK_ID.maximum}
+    or year not between ${BOOK_FIELDS.year.minimum} and ${BOOK_FIELDS.year.maximum} order by books.id limit 1`;
 
 const LAST_ID = `
   select greatest(
@@ -109,7 +123,10 @@ export async function openPostgresBulk(
       return store;
     }
     await refusePartial(client, postgres.describe);
-    if ((await client.query(HAS_BOOKS)).rowCount === 0) {
+    const [found] = (await client.query<{ encoding: string }>(BOOKS_IN)).rows;
+    if (found?.encoding === 'SQL_ASCII')
+      throw new Error('its encoding is SQL_ASCII, so its texts may be in any');
+    if (found === undefined) {
       await store.close();
       return undefined;
     }
@@ -192,6 +209,8 @@ class PostgresBulk implements BulkStore {
   }
 
   async *text(format: RecordFormat): AsyncGenerator<Buffer, void, void> {
+    const [found] = await this.#query<{ id: string }>(NO_BOOK);
+    if (found !== undefined) throw noBook(found.id);
     for await (const part of textParts(this.#client, this.#shards.areSeveral, TEXTS[format])) yield* part;
   }
 
@@ -225,10 +244,6 @@ class PostgresBulk implements BulkStore {
     });
     this.#part = [event, number];
     return number;
-  }
-
-  async hasLog(): Promise<boolean> {
-    return (await this.#query("select where to_regclass('book_log_state') is not null")).length > 0;
   }
 
   events(most: number): Promise<readonly EventOfLog[]> {

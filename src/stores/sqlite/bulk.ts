@@ -150,7 +150,9 @@ class SqliteBulk implements BulkStore {
   }
 
   async lastId(): Promise<number> {
-    return this.#number((await this.hasLog()) ? LAST_ID : LAST_ID_WITHOUT_LOG);
+    const hasLog =
+      this.#number("select count(*) as value from sqlite_schema where name = 'book_log_state'") > 0;
+    return this.#number(hasLog ? LAST_ID : LAST_ID_WITHOUT_LOG);
   }
 
   async find(ids: readonly number[]): Promise<readonly Book[]> {
@@ -204,10 +206,6 @@ class SqliteBulk implements BulkStore {
     const number = await this.inTransaction(async () => this.#log.begin(event, name));
     this.#part = { event, number };
     return number;
-  }
-
-  async hasLog(): Promise<boolean> {
-    return this.#prepare("select 1 from sqlite_schema where name = 'book_log_state'").get() !== undefined;
   }
 
   async events(most: number): Promise<readonly EventOfLog[]> {

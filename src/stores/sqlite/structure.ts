@@ -14,21 +14,17 @@ import { isOfKind, SQLITE_BUSY, SQLITE_FULL } from './faults.ts';
 import { OpenFile } from './file.ts';
 import { prepareLog } from './log.ts';
 import { LOG_SIZE } from './log-size.ts';
+import { AS_CSV, BULK_CHUNK_BOOKS, chunksOf, IS_BOOK } from './text.ts';
 
 /** KiB of memory for the pages that indexing and searching need. */
 const INDEXING_CACHE = 16 * 1024;
 
 const COLUMNS = withTypes('integer');
 
-/** Integers that are exact for every reader of JSON. SQLite itself has larger ones, which this process cannot read. */
-const inRange = (name: string) =>
-  `${name} between -${Number.MAX_SAFE_INTEGER} and ${Number.MAX_SAFE_INTEGER}`;
-
 // autoincrement: the id of a removed book is never given out again (rule 12).
 const BOOKS = `
   create table if not exists books (
-    id integer primary key autoincrement check (id between 1 and ${Number.MAX_SAFE_INTEGER}),
-    ${COLUMNS.map(({ name, isText, definition }) => (isText ? definition : `${definition} check (${inRange(name)})`))}
+    id integer primary key autoincrement, ${COLUMNS.map(({ definition }) => definition)}, check (${IS_BOOK})
   ) strict`;
 
 /** The keys of requests that store their books once (rules I1 to I4). The ids are JSON, the time is in milliseconds. */
@@ -37,13 +33,6 @@ const REQUESTS = `
     key text primary key, fingerprint text not null, ids text not null, made_at integer not null
   ) strict;
   create index if not exists book_requests_made_at on book_requests (made_at)`;
-
-/** SQL for a row that is a book. */
-const IS_BOOK = [
-  `id between 1 and ${Number.MAX_SAFE_INTEGER}`,
-  ...COLUMNS.map(({ name, type }) => `typeof(${name}) = '${type}'`),
-  ...COLUMNS.filter(({ isText }) => !isText).map(({ name }) => inRange(name)),
-].join(' and ');
 
 /**
  * The version of the structure, in the `user_version` of the file. Files of 1.0 and of builds before 1.1 have 0. A service
@@ -261,22 +250,21 @@ export function createStructure(db: DatabaseSync): void {
   inTransaction(db, () => {
     const tables = db.prepare("select 1 from sqlite_schema where name in ('books', 'book_requests')").all();
     // The version may be that of another program.
-    if (versionOf(db) < 1 || tables.length < 2) {
+    if (versionOf(db) < 1 || tables.length < 2)
       db.exec(`${BOOKS}; ${REQUESTS}; pragma user_version = ${VERSION}`);
-      completeBooks(db);
-    }
+    completeBooks(db);
     prepareLog(db);
     db.exec('delete from books where false'); // fails here, not at the first write, if the file is read-only
   });
 }
 
 /**
- * Completes the table of version 1.0, which does not check years, or of another program, whose columns may be missing or empty, so
- * that each of its rows is a book.
+ * Completes the table of an older version, which does not check all that a book is, or of another program, whose columns may be
+ * missing or empty, so that each of its rows is a book.
  */
 function completeBooks(db: DatabaseSync): void {
   const sql = String(db.prepare("select sql from sqlite_schema where name = 'books'").get()?.sql);
-  if (sql.includes(inRange('year'))) return; // it is complete
+  if (sql.includes(IS_BOOK)) return; // it is complete
   const found = db.prepare('pragma table_info(books)').all();
   const isOurs = found.every(({ name, type, pk, notnull, dflt_value }) => {
     const column = COLUMNS.find((one) => one.name === name);
@@ -291,8 +279,7 @@ function completeBooks(db: DatabaseSync): void {
     if (isThere) db.exec(`update books set ${name} = ${absent} where ${name} is null`);
     else db.exec(`alter table books add column ${definition}`);
   }
-  const { id } = db.prepare(`select cast(id as text) as id from books where not (${IS_BOOK})`).get() ?? {};
-  if (id !== undefined) throw new Error(`its book ${id} has an invalid id, text or year: correct it`);
+  for (const _ of chunksOf(db, AS_CSV, '\n', BULK_CHUNK_BOOKS)); // names a row that is none
   // The triggers are those of builds before 1.1, which checked such tables with them.
   db.exec(`
     drop trigger if exists books_on_insert;
