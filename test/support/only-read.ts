@@ -15,7 +15,7 @@ export async function assertOnlyRead(dbUrl: string, since: string): Promise<void
   assert.equal(await said('export'), 'id,title,author,year\n1,"A","",0\n2,"B","",0\n');
   const copy = join(temporaryFolder(), 'books.db');
   assert.match(await said('copy', dbUrl, `sqlite:${copy}`), /^2 books copied to .*, verified/);
-  assert.match(await said('undo', '--since', since), /^2 books would be taken back\./);
+  assert.match(await said('undo', '--since', since), /^Since .*:\n2 books would be taken back\./);
   assert.match(await said('undo', '--book', '2'), /^1 book would be taken back\./);
   assert.equal(await said('undo', '--list'), 'No import and no undo is known.\n');
   assert.match(await said('forget', '1'), /^Book 1, "A", would be forgotten/);
