@@ -55,6 +55,7 @@ export function limitsTable(): string[][] {
       `1 at a time; ${size(connection('WAITING'))} wait in a process`,
       'they wait, unread; it is closed',
     ],
+    ['the log of changes', '`HISTORY` days', 'removed'],
     [
       'open lists in a process',
       `${onSqlite} on SQLite, ${onPostgres} on PostgreSQL; one on a connection`,

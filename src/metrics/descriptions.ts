@@ -46,6 +46,9 @@ export const DESCRIPTIONS = {
       'Books that a search may not find yet, approximately. If it does not fall to 0, no process indexes, or writes ' +
       'come faster.',
   },
+  kept_changes: {
+    help: 'Changes in the log, approximately. HISTORY limits their age, nothing their bytes.',
+  },
   logins_total: {
     labels: { outcome: ['succeeded', 'failed', 'delayed', 'refused'] },
     help: 'Logins. If delayed or refused grows, passwords are being guessed, or TRUST_PROXY is missing.',

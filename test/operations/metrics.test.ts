@@ -8,17 +8,27 @@ import { faultAnswers } from '../../src/api/faults.ts';
 import { RequestCounts } from '../../src/api/request-counts.ts';
 import { StoreUnavailable } from '../../src/books/store.ts';
 import { createLog } from '../../src/log/log.ts';
+import type { Connections } from '../../src/stores/postgres/connections.ts';
+import { pruneLog } from '../../src/stores/postgres/history.ts';
 import { TIMES } from '../../src/times.ts';
 import { Client, exchange } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
 import { listen } from '../support/ports.ts';
-import { execute } from '../support/postgres.ts';
+import { connectTo, execute } from '../support/postgres.ts';
 import { type Family, scrape, sumOf } from '../support/prometheus.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { compose } from '../support/raw-requests.ts';
 import { pathTo } from '../support/repository.ts';
-import { ENVIRONMENT, POSTGRES, SQLITE, STORES } from '../support/service.ts';
+import {
+  ENVIRONMENT,
+  POSTGRES,
+  SQLITE,
+  STORES,
+  startTestService,
+  testOnPostgres,
+} from '../support/service.ts';
+import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const REQUESTS = 'book_catalogue_http_requests_total';
@@ -257,3 +267,28 @@ async function start(
   context.after(() => service.stop());
   return { service, client: await Client.logIn(service), operations: operationsOf(service).url };
 }
+
+if (STORES.includes(SQLITE))
+  test('rule H6: a metric says how many changes the log has', async (context) => {
+    const DB_URL = await SQLITE.freshUrl();
+    const service = await startHere({ ...ENVIRONMENT, DB_URL, ADMIN_PORT: '0', LOG_LEVEL: 'info' });
+    context.after(() => service.stop());
+    const client = await Client.logIn(service);
+    for (const title of ['A', 'B']) await client.create({ title });
+    await client.request('PUT', '/book/1', { body: { year: 1 } });
+    const changes = sumOf(await scrape(operationsOf(service).url), 'book_catalogue_kept_changes');
+    assert.equal(changes, 4); // with the beginning
+  });
+
+testOnPostgres('rule H6: the changes in the log are counted from time to time', async (context) => {
+  const { client, dbUrl, stop } = await startTestService(await POSTGRES.freshUrl());
+  context.after(stop);
+  for (const title of ['A', 'B']) await client.create({ title });
+  const server = await connectTo(context, dbUrl);
+  const query = (_pool: string, text: string, values: unknown[]) => server.query(text, values);
+  const often = timesWith({ history: { prune: 5 } });
+  const connections = { query } as unknown as Connections;
+  const pruning = pruneLog(connections, [{ place: 0, now: '' }], Number.POSITIVE_INFINITY, 'true', often);
+  await waitUntil(() => pruning.changes === 3); // with the beginning
+  pruning.end();
+});

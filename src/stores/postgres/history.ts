@@ -304,11 +304,22 @@ function readCursor(cursor: unknown): PlaceInCursor[] | undefined {
   return places.includes(undefined) ? undefined : (places as unknown as PlaceInCursor[]);
 }
 
+/** About how many changes the place $1 has. */
+const COUNT = ['desc', 'asc'].map((order) => {
+  return `(select number from book_log where place = $1 order by xid ${order}, number ${order} limit 1)`;
+});
+
+/** Removing what is old from the log. */
+export interface Pruning {
+  /** About how many changes the log had at the latest look; undefined before the first one. */
+  readonly changes: number | undefined;
+  end(): void;
+}
+
 /**
  * Removes rows of the log that are older than they are kept, from time to time.
  * @param kept milliseconds.
  * @param isRead a condition for rows that may be removed.
- * @returns a function that ends it.
  */
 export function pruneLog(
   connections: Connections,
@@ -316,7 +327,7 @@ export function pruneLog(
   kept: number,
   isRead: string,
   { history, postgres }: Times,
-): () => void {
+): Pruning {
   const statement = pruneStatement(isRead);
   const confirmed = Math.min(kept, history.day);
   const ask = async <Row extends QueryResultRow>(text: string, ...values: unknown[]) => {
@@ -329,10 +340,23 @@ export function pruneLog(
       isMore = (await ask<{ isMore: boolean }>(statement, place, kept, now, confirmed))?.isMore ?? false;
     if (kept > 0) await ask(NOTE_LOOK, place, confirmed);
   };
-  if (kept === Number.POSITIVE_INFINITY) return () => {};
-  const timer = setInterval(async () => {
-    for (const { place } of places) await prune(place).catch(() => {}); // requests report it
-  }, history.prune);
-  timer.unref();
-  return () => clearInterval(timer);
+  let changes: number | undefined;
+  const look = async () => {
+    let sum = 0;
+    for (const { place } of places) {
+      if (kept < Number.POSITIVE_INFINITY) await prune(place).catch(() => {});
+      sum +=
+        (await ask<{ count: number }>(`select (${COUNT.join(' - ')} + 1)::float8 as count`, place))?.count ??
+        0;
+    }
+    changes = sum;
+  };
+  const lookAgain = () => void look().catch(() => {}); // requests report a fault
+  const timer = setInterval(lookAgain, history.prune).unref();
+  return {
+    get changes() {
+      return changes;
+    },
+    end: () => clearInterval(timer),
+  };
 }

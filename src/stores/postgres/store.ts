@@ -13,7 +13,7 @@ import { IS_INDEXED, prepareIndex } from './book-index.ts';
 import { BookChanger } from './changes.ts';
 import { Connections, LIST_CONNECTIONS } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
-import { History, pruneLog } from './history.ts';
+import { History, type Pruning, pruneLog } from './history.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { listBooks } from './lists.ts';
 import { PLACES, type PlaceOfLog } from './log.ts';
@@ -95,10 +95,10 @@ export async function openPostgres(
       const statements = shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS;
       const places = await look<PlaceOfLog>(client, times.postgres, PLACES);
       const kept = days * times.history.day;
-      const endPruning = pruneLog(connections, places, kept, isFound ? IS_INDEXED : 'true', times);
+      const pruning = pruneLog(connections, places, kept, isFound ? IS_INDEXED : 'true', times);
       return {
         isNew,
-        ...storeOf(times, connections, statements, shards, finder, standby, keeper, places, endPruning),
+        ...storeOf(times, connections, statements, shards, finder, standby, keeper, places, pruning),
       };
     } catch (error) {
       void connections.close();
@@ -119,7 +119,7 @@ function storeOf(
   standby: Standby | undefined,
   keeper: LogKeeper | undefined,
   places: readonly PlaceOfLog[],
-  endPruning: () => void,
+  pruning: Pruning,
 ): Omit<BookStore, 'isNew'> {
   const lists = new OpenLists(LIST_CONNECTIONS, times.lists);
   const changes = new BookChanger(connections, statements);
@@ -186,9 +186,10 @@ function storeOf(
       ...connections.metrics(),
       ...(standby?.metrics() ?? []),
       metric('unindexed_books', finder?.unindexed ?? {}),
+      metric('kept_changes', pruning.changes ?? {}),
     ],
     close: async () => {
-      endPruning();
+      pruning.end();
       finder?.close();
       standby?.close();
       await connections.close();

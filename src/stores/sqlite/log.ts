@@ -174,6 +174,15 @@ export const BEGINNING = `(
   select number - last + book - (book > 0 or event is not null) from book_log order by number limit 1
 )`;
 
+/** How many changes it has; undefined if it is missing. */
+export function countChanges(db: DatabaseSync): number | undefined {
+  try {
+    return Number(db.prepare(`select max(number) - ${BEGINNING} as changes from book_log`).get()?.changes);
+  } catch {
+    return undefined;
+  }
+}
+
 /** Rows that are looked at together. */
 const PRUNED = 500;
 

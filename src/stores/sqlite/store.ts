@@ -38,7 +38,7 @@ import { OpenFile } from './file.ts';
 import type { GivenUp, SearchRequest } from './finder.ts';
 import { GroupCommit } from './group-commit.ts';
 import { History } from './history.ts';
-import { mustPrune, type Pruning, prune } from './log.ts';
+import { countChanges, mustPrune, type Pruning, prune } from './log.ts';
 import { LONG_LOG } from './log-size.ts';
 import { openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, chunksOf } from './text.ts';
@@ -260,6 +260,7 @@ class SqliteStore implements BookStore {
     return [
       metric('sqlite_open_lists', this.#lists.count),
       metric('unindexed_books', countPending(this.#reads.db) ?? {}),
+      metric('kept_changes', countChanges(this.#reads.db) ?? {}),
       metric('sqlite_file_bytes', { ...sizeAt('books', this.#path), ...sizeAt('log', `${this.#path}-wal`) }),
     ];
   }
