@@ -66,11 +66,9 @@ lines above the header » Table 1,,\n"My ""books""",,\nprinted "1999,\n"Title,\n
 lines above a header of one column » Table 1\ntitle\nTitle\n → 3 Title//0
 a title alone, above the header » Title,My books\nAuthor,Ann\n\nTitle,Author\na,b\n → 5 a/b/0
 a row like a header, below it » title,author\nTitle,Author\n → 2 Title/Author/0
-rejected records, corrected, with and without their reasons » title,author,refused\na,b,has 1 field\nc,d\ne\nf,"has 1 field, the header has 2"\ni,title: has text after its closing quote\nj,has 2 lines that look like separate rows: double the quotes\nk,author: has a NUL character\nl,title: a novel\n"g,h
-→ 2 a/b/0 | 3 c/d/0 | 4 e//0 | 9 l/title: a novel/0
-✗ 5 has 2 fields, the header has 3 | 6 has 2 fields, the header has 3
-✗ 7 has 2 fields, the header has 3 | 8 has 2 fields, the header has 3
-✗ 10 title ""g,h" has an unclosed quote: it extends to the end of the file, 1 line
+rejected records, corrected, with and without their reasons » title,author,refused\na,b,has 1 field\nc,d\ne\nl,title: a novel\n"g,h
+→ 2 a/b/0 | 3 c/d/0 | 4 e//0 | 5 l/title: a novel/0
+✗ 6 title ""g,h" has an unclosed quote: it extends to the end of the file, 1 line
 one column » title\na\n\n""\nb → 2 a//0 | 5 b//0
 more fields » title,author,year\na,b,1,\na,b,1,"",\na,b,1,c\na,b,1,,"c"\n → 2 a/b/1 | 3 a/b/1
 ✗ 4 has 4 fields, the header has 3 | 5 has 5 fields, the header has 3

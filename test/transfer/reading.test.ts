@@ -417,6 +417,8 @@ nonsense
       'title,year,x,y\na,b\n',
       'title,year,x,y,refused\na,b,,,"year: is not an unambiguous year"\n',
     ],
+    ['fewer fields.csv', 'isbn,title\n1\n', 'isbn,title,refused\n1\n'],
+    ['fewer fields, again.csv', 'isbn,title,refused\n1\n', 'isbn,title,refused\n1\n'],
     ['an open quote.csv', 'title,year\na,x\n"b,2\nc,3\n', `${YEAR}a,x,${UNCLEAR}"b,2\nc,3\n\n`],
     ['sep.csv', 'SEP=|\r\n,,\r\ntitle|year\na,b|1\nc|x\n', `sep=|\ntitle|year|refused\nc|x|${UNCLEAR}`],
     ['a.jsonl', `${LINES}{"title":"ok"}\n`, REJECTED_LINES],
