@@ -5,7 +5,6 @@
 import { toTheEye } from '../../src/files/alike.ts';
 import { keepsIds, NoTitleColumn } from '../../src/files/columns.ts';
 import { correct, correctable, valueIn } from '../../src/files/correcting.ts';
-import { bytesOf } from '../../src/files/decoding.ts';
 import { readBooks } from '../../src/files/reading.ts';
 import { type ReadBook, type Reading, type RefusedRecord, shorten } from '../../src/files/rows.ts';
 import { NotText, NotUtf8 } from '../../src/files/text-input.ts';
@@ -246,9 +245,8 @@ class BooksOfFile implements Calls {
     const left = this.#refused.filter(({ row }) => row === undefined);
     const { before, between, after } = refusedFrame(reading);
     const records = left.map(({ record }) => asRefused(record, reading)).join(between);
-    const bytes = bytesOf(before + records + after) as Uint8Array<ArrayBuffer>;
     const type = reading.format === 'csv' ? 'text/csv' : 'application/json';
-    return new File([bytes], refusedName(this.#name, reading.format), { type });
+    return new File([before + records + after], refusedName(this.#name, reading.format), { type });
   }
 
   /** @returns the row of the book. */

@@ -28,11 +28,6 @@ const NOWHERE = -1;
 /** The field of a fault in the whole record. */
 const WHOLE = -1;
 
-/** How the reason of a rejected record begins, after the name of the column if it is about one. */
-const REASON = /^(?:has|is|belongs) /;
-const REASON_OF_RECORD =
-  /^has (?:\d+ fields?, the header has|\d+ lines that look like|text after its closing quote)/;
-
 /** A text that a spreadsheet leaves as it is, between tabs, as in our file for Excel: `="007"`. */
 const TEXT_OF_SPREADSHEET = /^="([^"]*(?:""[^"]*)*)"$/;
 
@@ -186,7 +181,6 @@ class CsvRecords {
   get #hasAllFields(): boolean {
     const { count, hasMore, delimiter, lines, end } = this.#tokenizer;
     if (count >= this.#names.length) return !hasMore;
-    if (this.#own < this.#names.length && this.#isReason(this.#tokenizer.field(count - 1))) return false;
     if (count >= this.#own) return true;
     if (this.#joinsFields) return false;
     const mayBeCut = WITHOUT_QUOTING.includes(delimiter) || end === this.#input.text.length;
@@ -197,12 +191,6 @@ class CsvRecords {
   get #joinsFields(): boolean {
     const { delimiter, fields } = this.#tokenizer;
     return fields.at(-1) === '' && fields.some((field) => field.includes(delimiter));
-  }
-
-  /** In a record that lacked fields, or whose fields were joined when it was corrected, the reason is in a column of books. */
-  #isReason(text: string): boolean {
-    const isOf = (name: string) => text.startsWith(`${name}: `) && REASON.test(text.slice(name.length + 2));
-    return REASON_OF_RECORD.test(text) || this.#names.some(isOf);
   }
 
   /**
@@ -239,9 +227,9 @@ class CsvRecords {
       value: field === WHOLE || field >= this.#names.length ? '' : shorten(tokenizer.field(field)),
       reason,
       original: isWhole ? this.#ownText : tokenizer.beginning(tokenizer.count),
-      // After an open quote, the reason would be read as part of the field. In a malformed record, an earlier reason
-      // cannot be distinguished from the other fields.
-      takesReason: isWhole || !(tokenizer.isOpen || hadReason),
+      // After an open quote, the reason would be read as part of the field, and after fewer fields as another one. In a
+      // malformed record, an earlier reason cannot be distinguished from the other fields.
+      takesReason: isWhole || !(tokenizer.isOpen || hadReason || tokenizer.count < this.#own),
     });
   }
 }

@@ -27,7 +27,7 @@ export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: Readi
     const format = options.format ?? (await tellFormat(options.name, input));
     const reading = format === 'csv' ? await readCsv(input, options) : await readJson(input, format, options);
     const { columns, names } = reading;
-    if (names.includes(REFUSED)) input.trust(); // rejected rows are in UTF-8, but for their damaged bytes
+    if (names.includes(REFUSED)) input.takeForRejects();
     const isMissing = (field: Field) => columns[field] === undefined && options.columns[field] === undefined;
     if (FIELD_NAMES.some(isMissing)) assertNamesUtf8(names, input);
     return reading;

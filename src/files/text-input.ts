@@ -1,7 +1,7 @@
 // Owns: the text of a file as it is read: the part still needed, the line numbers, and whether the file is UTF-8.
 
 import { OperatorError } from '../operator-error.ts';
-import { DAMAGED, Decoder, joined, markOf, withBytesShown } from './decoding.ts';
+import { DAMAGED, Decoder, joined, markOf, withDamage } from './decoding.ts';
 
 /** Characters of one record, at most. An unclosed quote must not read a whole file into memory. */
 const LONGEST_RECORD = 16 * 1024 * 1024;
@@ -53,6 +53,7 @@ export class TextInput {
   /** Whether the bytes reach the end of the file. */
   #isFetched = false;
   readonly #evidence = new Evidence();
+  #isOfRejects = false;
   #hasLookedThrough = false;
   /** The first damaged text that is needed. */
   #damage: { readonly line: number; readonly text: string } | undefined;
@@ -124,10 +125,10 @@ export class TextInput {
   }
 
   #set(text: string): void {
-    this.text = text;
+    this.text = this.#isOfRejects ? withDamage(text) : text;
     this.at = 0;
     this.holdsNul = text.includes('\0');
-    this.isDamaged = !text.isWellFormed();
+    this.isDamaged = !this.text.isWellFormed();
   }
 
   /**
@@ -143,7 +144,7 @@ export class TextInput {
     this.assertUtf8();
     if (damage === undefined) return undefined;
     const encoding = this.#decoder?.encoding.toUpperCase() ?? 'UTF-8';
-    return `has a damaged character: ${withBytesShown(damage)} is not ${encoding}`;
+    return `has a damaged character: \ufffd is not ${encoding}`;
   }
 
   /**
@@ -157,9 +158,13 @@ export class TextInput {
     throw new NotUtf8(this.#damage.line, this.#damage.text);
   }
 
-  /** Takes the file for UTF-8, whatever its bytes are. */
-  trust(): void {
+  /** Takes the file for one of rejected rows: it is UTF-8, and damage is U+FFFD there. */
+  takeForRejects(): void {
+    const { at } = this;
     this.#evidence.isCertain = true;
+    this.#isOfRejects = true;
+    this.#set(this.text);
+    this.at = at;
   }
 
   /** Goes back to the beginning of the file. Valid only before `more` has dropped text. */

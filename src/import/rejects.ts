@@ -5,7 +5,6 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
-import { bytesOf } from '../files/decoding.ts';
 import type { Reading, RefusedRecord } from '../files/rows.ts';
 import { asRefused, refusedFrame, refusedName } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
@@ -65,7 +64,7 @@ class RejectsOutput {
 
   async #write(text: string): Promise<void> {
     const { stdout, stop } = this.#output;
-    await Promise.race([new Promise((resolve) => stdout.write(bytesOf(text), resolve)), stop]);
+    await Promise.race([new Promise((resolve) => stdout.write(text, resolve)), stop]);
   }
 }
 
@@ -106,14 +105,14 @@ export class Rejects {
     try {
       if (this.#file === undefined) {
         this.#file = await create(this.#path);
-        await this.#file.handle.appendFile(bytesOf(before + text));
+        await this.#file.handle.appendFile(before + text);
       } else {
         // The file is complete after each addition, however the import ends.
         const { handle } = this.#file;
         const end = (await handle.stat()).size - after.length;
         await handle.truncate(end);
         try {
-          await handle.appendFile(bytesOf(between + text));
+          await handle.appendFile(between + text);
         } catch (error) {
           await handle.truncate(end); // on a full disk, the earlier records and the end still fit
           await handle.appendFile(after);

@@ -5,7 +5,6 @@
 
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
 import { keepsIds, list, namesOf, REFUSED } from '../files/columns.ts';
-import { withBytesShown } from '../files/decoding.ts';
 import { type Format, type Reading, type RefusedRecord, shorten } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
@@ -84,9 +83,7 @@ export class ImportReport implements BatchReport {
     const described = describe(this.#reading);
     if (described !== this.#described) {
       this.#described = described;
-      this.#progress.line(
-        withBytesShown(`${this.#options.name}: later rows have more columns: ${described}`),
-      );
+      this.#progress.line(`${this.#options.name}: later rows have more columns: ${described}`);
     }
     const { stderr, stop } = this.#output;
     for (const { line, column, value, reason } of refused) {
@@ -94,7 +91,7 @@ export class ImportReport implements BatchReport {
       if (stderr.isTTY && this.#refused > SHOWN_REFUSALS) continue;
       const what = [column, value === '' && column === undefined ? undefined : `"${value}"`, reason];
       const said = what.filter((part) => part !== undefined).join(' ');
-      this.#progress.line(withBytesShown(`${this.#options.name}:${line}: ${said}`));
+      this.#progress.line(`${this.#options.name}:${line}: ${said}`);
       if (stderr.writableLength > MESSAGE_BACKLOG) await Promise.race([untilRead(stderr), stop]);
     }
     await this.#rejects?.add(refused);
@@ -206,7 +203,7 @@ export class ImportReport implements BatchReport {
   }
 
   #warn(line: string): void {
-    writeLine(this.#output.stderr, withBytesShown(line));
+    writeLine(this.#output.stderr, line);
   }
 }
 

@@ -4,7 +4,6 @@ import { readBookChanges } from '../../src/books/book.ts';
 import { asCsvFields, asJson } from '../../src/books/line.ts';
 import { correct, correctable } from '../../src/files/correcting.ts';
 import { Tokenizer } from '../../src/files/csv-tokenizer.ts';
-import { bytesOf } from '../../src/files/decoding.ts';
 import type { Format, ReadBook, RefusedRecord } from '../../src/files/rows.ts';
 import { asRefused, refusedFrame } from '../../src/files/writing.ts';
 import { readYear } from '../../src/files/years.ts';
@@ -104,7 +103,7 @@ async function refusedAgain(_: Buffer, { reading, refused }: Found, options: Opt
   const { format, columns } = reading;
   const { title, author, year } = columns;
   const wanted = { title: title ?? null, author: author ?? null, year: year ?? null };
-  const again = await read(Buffer.from(bytesOf(file)), {
+  const again = await read(Buffer.from(file), {
     format,
     columns: reading.columns.otherYears.length === 0 ? wanted : {},
     ids: options.ids ?? (reading.keepsIds ? 'keep' : 'new'),

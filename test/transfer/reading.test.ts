@@ -417,6 +417,8 @@ nonsense
       'title,year,x,y\na,b\n',
       'title,year,x,y,refused\na,b,,,"year: is not an unambiguous year"\n',
     ],
+    ['fewer fields.csv', 'isbn,title\n1\n', 'isbn,title,refused\n1\n'],
+    ['fewer fields, again.csv', 'isbn,title,refused\n1\n', 'isbn,title,refused\n1\n'],
     ['an open quote.csv', 'title,year\na,x\n"b,2\nc,3\n', `${YEAR}a,x,${UNCLEAR}"b,2\nc,3\n\n`],
     ['sep.csv', 'SEP=|\r\n,,\r\ntitle|year\na,b|1\nc|x\n', `sep=|\ntitle|year|refused\nc|x|${UNCLEAR}`],
     ['a.jsonl', `${LINES}{"title":"ok"}\n`, REJECTED_LINES],
@@ -429,25 +431,30 @@ nonsense
       assert.equal(await rejectedOf(name, content), rejected, name);
   });
 
-  test('keep their damaged bytes, can be corrected there, and are taken for UTF-8', async () => {
+  test('have U+FFFD for damaged bytes, and are rejected for it again until they are corrected', async () => {
+    const reasons = (list: readonly RefusedRecord[]) =>
+      list.map(({ value, reason }) => [value.toWellFormed(), reason]);
     for (const [name, content] of [
-      ['a.csv', 'title,x\nCaf\xe9,x\nb,\xff\nok \xc3,x\nb,\xc3\xa9\xc3\xa9\xc3\xa9\n'],
+      ['a.csv', 'title,x\nCaf\xe9,x\nb,\xff\nok \xc3,x\nb,\xc3\xa9\xc3\xa9\xc3\xa9\n\xef\xbf\xbd,\n'],
       [
         'a.json',
-        '[{"title":"Caf\xe9"},{"title":"b","x":"\xff"},{"title":"ok \xc3"},\n{"title":"\xc3\xa9\xc3\xa9\xc3\xa9"}]',
+        '[{"title":"Caf\xe9"},{"title":"b","x":"\xff"},{"title":"ok \xc3"},\n{"title":"\xc3\xa9\xc3\xa9\xc3\xa9"},{"title":"\xef\xbf\xbd"}]',
       ],
     ] as const) {
       const input = join(temporaryFolder(), name);
-      const { reading, refused } = await read(Buffer.from(content, 'latin1'), { name: input });
+      const { books, reading, refused } = await read(Buffer.from(content, 'latin1'), { name: input });
+      assert.equal(books.at(-1)?.title, '\ufffd'); // the file has it
+      const reason = 'has a damaged character: \ufffd is not UTF-8';
+      assert.deepEqual(reasons(refused), [
+        ['Caf\ufffd', reason],
+        ['ok \ufffd', reason],
+      ]);
       const rejects = new Rejects(reading, rejectsPath(input, reading));
       await rejects.add(refused);
-      const written = readFileSync(`${await rejects.close()}`, 'latin1');
-      const again = await read(Buffer.from(written, 'latin1'), { name });
-      const reasons = (list: readonly RefusedRecord[]) => list.map(({ value, reason }) => [value, reason]);
+      const written = readFileSync(`${await rejects.close()}`, 'utf8');
+      const again = await read(written, { name });
       assert.deepEqual([again.books, again.fault, reasons(again.refused)], [[], undefined, reasons(refused)]);
-      const corrected = await read(Buffer.from(written.replace('Caf\xe9', 'Caf\xc3\xa9'), 'latin1'), {
-        name,
-      });
+      const corrected = await read(written.replace('Caf\ufffd', 'Café'), { name });
       assert.deepEqual(
         corrected.books.map(({ title }) => title),
         ['Café'],
