@@ -172,8 +172,6 @@ export function isOtherThing(kind: string): boolean {
   return kind !== '' && kind.length < SHOWN_LENGTH && OTHER_THINGS.has(plain(kind));
 }
 
-const ALL_USUAL_NAMES = new Set([...Object.values(USUAL_NAMES).flat(), ...KINDS]);
-
 const PUBLICATIONS = [...YEARS_OF_THE_WORK, ...YEARS_OF_THE_EDITION].map(plain);
 
 /** The columns of an export. */
@@ -243,22 +241,6 @@ export function isTitle(name: string): boolean {
 /** Of all columns that are used. */
 export function namesOf({ title, author, year, otherYears }: Columns): string[] {
   return [title, author, year, ...otherYears].filter((name) => name !== undefined);
-}
-
-/** The columns of a file in which one more name was found: a field without a column gets it, if it is usual for it. */
-export function withName(columns: Columns, name: string, wanted: WantedColumns): Columns {
-  if (!ALL_USUAL_NAMES.has(plain(name))) return columns;
-  const later = findColumns([...namesOf(columns), name], wanted);
-  const year = columns.year ?? later.year;
-  const years =
-    wanted.year === undefined ? [later.year, ...later.otherYears].filter((other) => other !== undefined) : [];
-  return {
-    ...columns,
-    author: columns.author ?? later.author,
-    kinds: [...columns.kinds, ...later.kinds],
-    year,
-    otherYears: years.filter((other) => other !== year),
-  };
 }
 
 /**

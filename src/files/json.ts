@@ -16,7 +16,6 @@ import {
   NoTitleColumn,
   namesOf,
   type WantedColumns,
-  withName,
 } from './columns.ts';
 import { elsewhere, unfinished } from './json-shape.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
@@ -26,11 +25,11 @@ import { isFull, NOT_AN_ID, readBatches, readFileId, shorten, textOf } from './r
 import { TextInput } from './text-input.ts';
 import { isNewYear } from './years.ts';
 
-/** Characters of the file whose objects determine the columns. */
-const BEGINNING = 64 * 1024;
-
-/** Keys that are remembered, so that each is examined once; a file may have any number of them. */
-const MOST_KEYS = 10_000;
+/**
+ * Characters of the file whose objects determine the columns: about 8,000 books. Programs leave out keys that have no value,
+ * and books without a year or an author may come first.
+ */
+const BEGINNING = 1024 * 1024;
 
 /** Python writes them for a number that is missing. */
 const NOT_A_NUMBER = /"\s*:\s*-?(?:NaN|Infinity)\s*[,}]/;
@@ -56,19 +55,18 @@ export async function readJson(
 ): Promise<Reading> {
   const makeSplitter = () => (format === 'json' ? new ArraySplitter() : new LineSplitter());
   const first = await readFirst(input, makeSplitter());
-  const keys = new Keys(first, options.columns, format);
-  const keepIds = first.length > 0 && keepsIds(keys.names, options.ids);
+  const names = [...new Set(first.flatMap(Object.keys))];
+  const columns = columnsOf(first, names, options.columns, format);
+  const keepIds = first.length > 0 && keepsIds(names, options.ids);
   const recordsOf = (from: TextInput, splitter: ArraySplitter | LineSplitter) => {
-    const records = new JsonRecords(from, splitter, keys, keepIds);
+    const records = new JsonRecords(from, splitter, columns, keepIds);
     return readBatches(from, (batch) => records.fill(batch));
   };
   return {
     format,
     keepsIds: keepIds,
-    names: keys.names,
-    get columns() {
-      return keys.columns;
-    },
+    names,
+    columns,
     header: undefined,
     batches: recordsOf(input, makeSplitter()),
     again: (records) => recordsOf(TextInput.of(records), new LineSplitter()),
@@ -84,55 +82,30 @@ const NO_COLUMNS: Columns = {
   isExport: false,
 };
 
-/** The keys of the objects, and which of them are columns. */
-class Keys {
-  /** Of the objects at the beginning, and each later one that became a column or is `id`. */
-  readonly names: string[];
-  readonly #wanted: WantedColumns;
-  readonly #examined: Set<string>;
-  columns: Columns;
-
-  /**
-   * @param first the objects at the beginning; none if the file has no records.
-   * @throws OperatorError if they are no books.
-   */
-  constructor(first: readonly JsonObject[], wanted: WantedColumns, format: 'json' | 'jsonl') {
-    this.#wanted = wanted;
-    this.#examined = new Set(first.flatMap(Object.keys));
-    this.names = [...this.#examined];
-    try {
-      this.columns = first.length === 0 ? NO_COLUMNS : findColumns(this.names, wanted);
-    } catch (error) {
-      if (!(error instanceof NoTitleColumn)) throw error;
-      throw elsewhere(first, format === 'json') ?? error;
-    }
-    for (const object of first) this.#findIssued(object);
-  }
-
-  /** Makes a key that the earlier objects lack the column of a field that has none: its values must not be lost. */
-  examine(object: JsonObject): void {
-    for (const name of Object.keys(object)) {
-      if (this.#examined.has(name)) continue;
-      if (this.#examined.size === MOST_KEYS) this.#examined.clear();
-      this.#examined.add(name);
-      this.columns = withName(this.columns, name, this.#wanted);
-      const isColumn = name === 'id' || namesOf(this.columns).includes(name);
-      if (isColumn && !this.names.includes(name)) this.names.push(name);
-    }
-    this.#findIssued(object);
-  }
-
-  /** `issued` is the date of publication if it is an object of CSL; as a text, it is Project Gutenberg's own date. */
-  #findIssued({ issued }: JsonObject): void {
-    if (!isMembers(issued) || this.columns.year !== undefined || this.#wanted.year !== undefined) return;
-    this.columns = { ...this.columns, year: 'issued' };
-    if (!this.names.includes('issued')) this.names.push('issued');
+/**
+ * @param first the objects at the beginning; none if the file has no records.
+ * @throws OperatorError if they are no books.
+ */
+function columnsOf(
+  first: readonly JsonObject[],
+  names: readonly string[],
+  wanted: WantedColumns,
+  format: 'json' | 'jsonl',
+): Columns {
+  if (first.length === 0) return NO_COLUMNS;
+  try {
+    const columns = findColumns(names, wanted);
+    // As a text, it is Project Gutenberg's own date; as an object of CSL, the date of publication.
+    const isDate = wanted.year === undefined && first.some(({ issued }) => isMembers(issued));
+    return isDate ? { ...columns, year: columns.year ?? 'issued' } : columns;
+  } catch (error) {
+    if (!(error instanceof NoTitleColumn)) throw error;
+    throw elsewhere(first, format === 'json') ?? error;
   }
 }
 
 /**
- * The objects at the beginning, which are read again later. One object is not enough: other programs leave out keys that
- * have no value.
+ * The objects at the beginning, which are read again later.
  * @returns none when the file has no records.
  */
 async function readFirst(
@@ -177,13 +150,13 @@ function parse(record: JsonRecord): JsonObject | undefined {
 class JsonRecords {
   readonly #input: TextInput;
   readonly #splitter: ArraySplitter | LineSplitter;
-  readonly #keys: Keys;
+  readonly #columns: Columns;
   readonly #keepIds: boolean;
 
-  constructor(input: TextInput, splitter: ArraySplitter | LineSplitter, keys: Keys, keepIds: boolean) {
+  constructor(input: TextInput, splitter: ArraySplitter | LineSplitter, columns: Columns, keepIds: boolean) {
     this.#input = input;
     this.#splitter = splitter;
-    this.#keys = keys;
+    this.#columns = columns;
     this.#keepIds = keepIds;
   }
 
@@ -208,8 +181,7 @@ class JsonRecords {
       this.#refuse(batch, record, undefined, record.text, reason);
       return;
     }
-    this.#keys.examine(object);
-    const { columns } = this.#keys;
+    const columns = this.#columns;
     try {
       if (!namesOf(columns).some((name) => Object.hasOwn(object, name)))
         throw new FieldError(undefined, WITHOUT_BOOK);

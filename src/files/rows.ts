@@ -31,12 +31,9 @@ export interface ReadingOptions {
 export interface Reading {
   readonly format: Format;
   readonly keepsIds: boolean;
-  /** Of all columns, in the order of the file; of JSON, see `columns`. */
+  /** Of all columns, in the order of the file; of JSON, of the objects at the beginning. */
   readonly names: readonly string[];
-  /**
-   * All are undefined for a file without records. Of JSON, they are those of the objects at the beginning; while the
-   * file is read, a field without a column gets the first later key that is usual for it.
-   */
+  /** All are undefined for a file without records. */
   readonly columns: Columns;
   /**
    * For CSV: the header as it stands, with a line before it that names the delimiter, without the column of reasons of

@@ -53,8 +53,6 @@ export class ImportReport implements BatchReport {
   readonly #rejects: ReturnType<typeof openRejects> | undefined;
   readonly #progress: Progress;
   readonly #reading: Reading;
-  /** How the file is interpreted, as printed. */
-  #described: string;
   #refused = 0;
 
   /**
@@ -65,8 +63,7 @@ export class ImportReport implements BatchReport {
     this.#output = output;
     this.#options = options;
     this.#reading = reading;
-    this.#described = describe(reading);
-    this.#warn(`${options.name}: ${this.#described}; into ${options.store}`);
+    this.#warn(`${options.name}: ${describe(reading)}; into ${options.store}`);
     const { names, columns } = reading;
     const unused = names.filter((name) => ![...namesOf(columns), 'id', REFUSED].includes(name));
     const missing = FIELD_NAMES.filter((field) => columns[field] === undefined).map((field) => `--${field}`);
@@ -78,13 +75,8 @@ export class ImportReport implements BatchReport {
     this.#progress = new Progress(output);
   }
 
-  /** Prints rejected records, and adds them to their file. Also prints the columns if there are more than before. */
+  /** Prints rejected records, and adds them to their file. */
   async note(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void> {
-    const described = describe(this.#reading);
-    if (described !== this.#described) {
-      this.#described = described;
-      this.#progress.line(`${this.#options.name}: later rows have more columns: ${described}`);
-    }
     const { stderr, stop } = this.#output;
     for (const { line, column, value, reason } of refused) {
       this.#refused += 1;

@@ -99,7 +99,7 @@ describe('JSON', () => {
   /** The same file after a long book, which alone determines the columns: the rest is read piece by piece. */
   function later(content: string): string {
     const long = (before: string, after: string) =>
-      `${`${before}{"title":"first",`.padEnd(64 * 1024 - 32)}"author":"","year":0}${after}`;
+      `${`${before}{"title":"first",`.padEnd(1024 * 1024 - 32)}"author":"","year":0}${after}`;
     if (content.startsWith('{"title"')) return `${long('', '\n')}${content}`;
     const [beginning, rest] = content.startsWith('[') ? ['[', content.slice(1)] : ['{"0":', content.slice(1)];
     return long(beginning, ',') + rest;
@@ -168,7 +168,7 @@ an object of objects Â» {"1": {"title":"a"},\n "2\\"" : {"title":"b"}, "3":4} â†
       const lineBefore = (text: string) =>
         whole.reading.format === 'jsonl' ? text.replace(/^\d+/, (line) => `${Number(line) - 1}`) : text;
       for (const size of PIECE_SIZES) {
-        const found = foundIn(await read(later(content), {}, [64 * 1024, ...Array(500).fill(size)]));
+        const found = foundIn(await read(later(content), {}, [1024 * 1024, ...Array(500).fill(size)]));
         const [books, refused] = [found.books.slice(1).map(lineBefore), found.refused.map(lineBefore)];
         assert.deepEqual({ ...found, books, refused }, expected, `pieces of ${size}`);
       }

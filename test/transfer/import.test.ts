@@ -271,19 +271,17 @@ describe('import', () => {
     }
   });
 
-  test('the report names later columns, and years that are probably dates', async () => {
-    const early = Array.from({ length: 3000 }, (_, index) => `{"title":"undated manuscript ${index}"}\n`);
-    const late = '{"title":"Emma","author":"a","year":18151223}\n';
-    const folder = folderWith({ 'books.jsonl': early.join('') + late });
+  test('the report names years that are probably dates', async () => {
+    const folder = folderWith({
+      'books.jsonl': '{"title":"a"}\n{"title":"Emma","author":"a","year":18151223}\n',
+    });
     assert.deepEqual(await importing(await SQLITE.freshUrl(), folder, 'books.jsonl'), {
       code: 0,
       stdout:
-        '3001 rows read: 3001 imported, 0 already there, 0 refused.\n' +
-        '3000 without an author: stored as "".\n3000 without a year: stored as 0.\n' +
+        '2 rows read: 2 imported, 0 already there, 0 refused.\n' +
+        '1 without an author: stored as "".\n1 without a year: stored as 0.\n' +
         '1 book has a year after 2100: are these dates? --year names another column.\n',
-      stderr:
-        'books.jsonl: JSON Lines, title from "title", no author, no year\n' +
-        'books.jsonl: later rows have more columns: JSON Lines, title from "title", author from "author", year from "year"\n',
+      stderr: 'books.jsonl: JSON Lines, title from "title", author from "author", year from "year"\n',
     });
   });
 
