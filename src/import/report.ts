@@ -118,33 +118,36 @@ export class ImportReport implements BatchReport {
       this.#say(`${rows} written to ${to}${this.#options.isDryRun || rejects === '-' ? '' : advice}.`);
     }
     const { withTakenId, ofTheFuture, newYears, short, alike, alikeLines } = tally;
-    if (short > 0) {
-      const what = short === 1 ? '1 row ends' : `${short} rows end`;
-      this.#say(`${what} before the last column in use: what is missing was read as empty.`);
-    }
-    if (alike > 0) {
-      const what =
-        alike === 1
-          ? '1 book is probably there twice, and differs'
-          : `${alike} books are probably there twice, and differ`;
-      const lines = alike > alikeLines.length ? [...alikeLines, '…'] : alikeLines;
-      this.#say(
-        `${what} only in blanks or in how letters are composed: line${alike === 1 ? '' : 's'} ${lines.join(', ')}.`,
-      );
-    }
-    if (ofTheFuture > 0) {
-      const what = ofTheFuture === 1 ? '1 book has a year' : `${ofTheFuture} books have years`;
-      this.#say(`${what} after 2100: are these dates? --year names another column.`);
-    }
-    if (newYears > 0)
-      this.#say(
-        `${counted(newYears, 'date')} in UTC, on 31 December, ${newYears === 1 ? 'is' : 'are'} midnight in another time zone: stored as the new year.`,
-      );
-    if (withTakenId === 1) {
-      this.#say('1 row has an id that belongs to another book: --ids new gives it a new one.');
-    } else if (withTakenId > 1) {
-      this.#say(`${withTakenId} rows have ids that belong to other books: --ids new gives them new ones.`);
-    }
+    const lines = alike > alikeLines.length ? [...alikeLines, '…'] : alikeLines;
+    const remarks: readonly (readonly [count: number, one: string, several: string, rest: string])[] = [
+      [short, 'row ends', 'rows end', ' before the last column in use: what is missing was read as empty.'],
+      [
+        alike,
+        'book is probably there twice, and differs',
+        'books are probably there twice, and differ',
+        ` only in blanks or in how letters are composed: line${alike === 1 ? '' : 's'} ${lines.join(', ')}.`,
+      ],
+      [
+        ofTheFuture,
+        'book has a year',
+        'books have years',
+        ' after 2100: are these dates? --year names another column.',
+      ],
+      [
+        newYears,
+        'date in UTC, on 31 December, is',
+        'dates in UTC, on 31 December, are',
+        ' midnight in another time zone: stored as the new year.',
+      ],
+      [
+        withTakenId,
+        'row has an id that belongs to another book: --ids new gives it a new one',
+        'rows have ids that belong to other books: --ids new gives them new ones',
+        '.',
+      ],
+    ];
+    for (const [count, one, several, rest] of remarks)
+      if (count > 0) this.#say(counted(count, one, several) + rest);
     const trouble = this.#explain(outcome);
     if (trouble !== undefined) this.#warn(trouble);
     return trouble === undefined && refused === 0 ? 0 : 1;
