@@ -22,6 +22,8 @@ const DAMAGES = {
     'delete from book_log_state',
     'delete from book_log; delete from book_log_state',
     'delete from book_log where number > 1',
+    'delete from book_log; update books set year = id; update books set year = id + 1; update books set year = 5',
+    'delete from book_log where number = (select max(number) from book_log)',
     'drop trigger book_log_on_update',
     'drop table book_log',
     'drop table book_log; drop table book_log_state',
@@ -40,6 +42,8 @@ const DAMAGES = {
     'drop table book_log',
     'drop table book_log, book_log_state',
     'drop function book_log_write cascade',
+    'delete from book_log; update books set year = year + 1',
+    'drop sequence book_log_number cascade',
   ],
 };
 

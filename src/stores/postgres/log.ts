@@ -23,6 +23,7 @@ const TABLES = [
     primary key (place, xid, number)
   )`,
   'alter table book_log add column if not exists event text, add column if not exists part_of bigint',
+  "alter table book_log alter column number set default nextval('book_log_number')", // in case the sequence was made again
   'alter table book_log alter column event drop default, alter column part_of drop default', // of builds before version 1.1
   // For each place, the transaction up to which rows have been removed for their age, the server whose transactions they are, and
   // when old rows were last looked for.
@@ -193,7 +194,7 @@ const DESCRIBE = `
     where tgrelid = to_regclass('books') and tgname = any($1::text[])
   )
   select schema, path,
-    to_regclass('book_log_new_books') is not null
+    to_regclass('book_log_new_books') is not null and to_regclass('book_log_number') is not null
       and exists (select from pg_attribute where attrelid = to_regclass('book_log_state') and attname = 'looked')
       and (select count(*) = ${Object.keys(TRIGGERS).length} from found where "isSound") as "isThere",
     coalesce(to_regclass('book_index_queue'), to_regclass('book_log_runs')) is not null as "isOld",
@@ -208,7 +209,7 @@ const OPEN = `other roles may execute its function ${FUNCTION}, and become its o
 const IS_OWN = `
   select bool_and(
     system = (pg_control_system()).system_identifier
-      and exists (select from book_log where book_log.place = book_log_state.place)
+      and exists (select from book_log where book_log.place = book_log_state.place and (pruned > '3' or event = 'beginning'))
   ) as "isOwn" from book_log_state`;
 
 /** Whether the documented repair asks for it: the log lacks changes. */
@@ -226,13 +227,16 @@ const IS_BEHIND = `
 const CATCH_UP = `
   select setval('book_log_number', greatest((select max(number) from book_log), (select last_value from book_log_number)))`;
 
-/** Whether the log of one server is there, and nobody has emptied it. */
+/** Whether the log of one server is there, and nobody has emptied it: until rows are removed, it has its beginning. */
 export const IS_SOUND = `
   select (
     select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger
     where tgrelid = to_regclass('books') and tgname in (${Object.keys(TRIGGERS).map((name) => `'${name}'`)})
       and tgenabled in ('O', 'A')
-  ) and exists (select from book_log) and exists (select from book_log_state) as "isSound"`;
+  ) and exists (
+    select from book_log_state where pruned > '3'
+      or (select event from book_log order by place, xid, number limit 1) = 'beginning'
+  ) and exists (select from book_log) and to_regclass('book_log_number') is not null as "isSound"`;
 
 /** Sends a statement that reads. */
 type Read = <Row extends QueryResultRow>(text: string, values?: unknown[]) => Promise<readonly Row[]>;

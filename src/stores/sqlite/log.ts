@@ -16,7 +16,7 @@ const NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)";
 // beginning: changes before it are missing, unless its year is 0: there were no books. The title of an import is its name.
 const TABLES = [
   `create table book_log (
-    number integer primary key, at integer not null, book integer not null, last integer not null,
+    number integer primary key autoincrement, at integer not null, book integer not null, last integer not null,
     title text, author text, year integer, event text, part_of integer
   ) strict`,
   // With the event that the writes of a transaction are a part of, the number of the row of the latest book that was replaced, and
@@ -64,7 +64,7 @@ const OTHER_RUNS = `
 const NOTE_NEW = `
   insert into book_log (number, at, book, last, event, part_of)
   select newest + place, ${NOW}, book, last, event, part_of
-  from book_log_state cross join (select coalesce(max(number), 0) as newest from book_log)
+  from book_log_state cross join (select coalesce(max(seq), 0) as newest from sqlite_sequence where name = 'book_log')
     cross join (select * from (${DENSE_RUNS}) union all ${OTHER_RUNS}) order by place`;
 const MOVE_MARK = `update book_log_state set noted_to = ${HIGHEST} where ${HAS_NEW}`;
 
