@@ -32,52 +32,23 @@ export interface Output {
   readonly stop: Promise<unknown>;
 }
 
-/** @throws OperatorError when nothing can be written there. */
-export function openRejects(reading: Reading, path: string, output: Output): Rejects | RejectsOutput {
-  return path === '-' ? new RejectsOutput(reading, output) : new Rejects(reading, path);
-}
-
-/** Rejected rows on the standard output, where nothing can be changed afterwards. */
-class RejectsOutput {
-  readonly #reading: Reading;
-  readonly #output: Output;
-  #isBegun = false;
-
-  constructor(reading: Reading, output: Output) {
-    this.#reading = reading;
-    this.#output = output;
-  }
-
-  async add(records: readonly RefusedRecord[]): Promise<void> {
-    if (records.length === 0) return;
-    const { before, between } = refusedFrame(this.#reading);
-    const rows = records.map((record) => asRefused(record, this.#reading)).join(between);
-    await this.#write((this.#isBegun ? between : before) + rows);
-    this.#isBegun = true;
-  }
-
-  /** @returns `-`; undefined if nothing was rejected. */
-  async close(): Promise<string | undefined> {
-    if (this.#isBegun) await this.#write(refusedFrame(this.#reading).after);
-    return this.#isBegun ? '-' : undefined;
-  }
-
-  async #write(text: string): Promise<void> {
-    const { stdout, stop } = this.#output;
-    await Promise.race([new Promise((resolve) => stdout.write(text, resolve)), stop]);
-  }
-}
-
 export class Rejects {
   readonly #reading: Reading;
   readonly #path: string;
+  readonly #output: Output | undefined;
+  /** Whether the standard output has a row. Nothing can be changed there afterwards. */
+  #isBegun = false;
   #file: { readonly handle: FileHandle; readonly path: string } | undefined;
 
   /**
-   * @param path of the file; if it exists, the next free name, such as `….rejects-2.csv`, is used.
+   * @param path of the file; if it exists, the next free name, such as `….rejects-2.csv`, is used. `-` is the output.
    * @throws OperatorError when no file can be created there.
    */
-  constructor(reading: Reading, path: string) {
+  constructor(reading: Reading, path: string, output?: Output) {
+    this.#reading = reading;
+    this.#path = path;
+    this.#output = path === '-' ? output : undefined;
+    if (path === '-') return;
     const folder = dirname(path);
     // The current folder is there, even if this user cannot enter it.
     if (folder !== '.' && !existsSync(folder))
@@ -90,8 +61,6 @@ export class Rejects {
     } catch (error) {
       throw new NoRejects(path, error as Error);
     }
-    this.#reading = reading;
-    this.#path = path;
   }
 
   /**
@@ -101,7 +70,13 @@ export class Rejects {
   async add(records: readonly RefusedRecord[]): Promise<void> {
     if (records.length === 0) return;
     const { before, between, after } = refusedFrame(this.#reading);
-    const text = records.map((record) => asRefused(record, this.#reading)).join(between) + after;
+    const rows = records.map((record) => asRefused(record, this.#reading)).join(between);
+    if (this.#output !== undefined) {
+      await write(this.#output, (this.#isBegun ? between : before) + rows);
+      this.#isBegun = true;
+      return;
+    }
+    const text = rows + after;
     try {
       if (this.#file === undefined) {
         this.#file = await create(this.#path);
@@ -124,11 +99,19 @@ export class Rejects {
     }
   }
 
-  /** @returns the path of the file; undefined if nothing was rejected. */
+  /** @returns the path of the file, or `-`; undefined if nothing was rejected. */
   async close(): Promise<string | undefined> {
+    if (this.#output !== undefined) {
+      if (this.#isBegun) await write(this.#output, refusedFrame(this.#reading).after);
+      return this.#isBegun ? '-' : undefined;
+    }
     await this.#file?.handle.close();
     return this.#file?.path;
   }
+}
+
+async function write({ stdout, stop }: Output, text: string): Promise<void> {
+  await Promise.race([new Promise((resolve) => stdout.write(text, resolve)), stop]);
 }
 
 async function create(path: string): Promise<{ handle: FileHandle; path: string }> {

@@ -13,7 +13,7 @@ import { writeLine } from '../terminal/printable.ts';
 import { Progress, type Screen } from '../terminal/progress.ts';
 import { untilRead } from '../terminal/until-read.ts';
 import type { BatchReport, Outcome } from './importing.ts';
-import { NoRejects, openRejects } from './rejects.ts';
+import { NoRejects, Rejects } from './rejects.ts';
 
 /** Rejected rows that a terminal shows; a pipe gets all of them. */
 const SHOWN_REFUSALS = 20;
@@ -50,7 +50,7 @@ interface Output extends Screen {
 export class ImportReport implements BatchReport {
   readonly #output: Output;
   readonly #options: ReportOptions;
-  readonly #rejects: ReturnType<typeof openRejects> | undefined;
+  readonly #rejects: Rejects | undefined;
   readonly #progress: Progress;
   readonly #reading: Reading;
   #refused = 0;
@@ -71,7 +71,7 @@ export class ImportReport implements BatchReport {
       this.#warn(`${options.name}: set ${missing.join(' and ')}, if books have it: ${list(unused)}`);
     const above = reading.header?.above.trim();
     if (above) this.#warn(`${options.name}: left out above the header: ${shorten(above)}`);
-    this.#rejects = options.rejects === undefined ? undefined : openRejects(reading, options.rejects, output);
+    this.#rejects = options.rejects === undefined ? undefined : new Rejects(reading, options.rejects, output);
     this.#progress = new Progress(output);
   }
 
