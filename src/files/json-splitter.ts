@@ -3,19 +3,7 @@
 // Does not: accept an array that is cut off, or has anything but commas between its elements.
 
 import { OperatorError } from '../operator-error.ts';
-
-/** The text that has been read and is still needed. */
-export interface SplitText {
-  /** The part before `at` is no longer needed. */
-  readonly text: string;
-  readonly at: number;
-  /** The line of `at`, from 1. */
-  readonly line: number;
-  /** Whether the text reaches the end of the input. */
-  readonly ended: boolean;
-  /** Releases the text before an index. */
-  advance(to: number): void;
-}
+import type { TextInput } from './text-input.ts';
 
 export interface JsonRecord {
   readonly text: string;
@@ -48,39 +36,36 @@ export class ArraySplitter {
    * @returns undefined when it needs more text, or there is no more.
    * @throws OperatorError when the array is malformed.
    */
-  next(input: SplitText): JsonRecord | undefined {
+  next(input: TextInput): JsonRecord | undefined {
     const { text } = input;
     let at = skipSpace(text, input.at);
     if (this.ended) {
       if (at < text.length) this.#fail(input, at, 'there is text after the end of the array');
       return undefined;
     }
-    let close = this.#close;
-    if (close === '') {
-      if (at === text.length) return this.#wait(input);
-      if (text[at] !== '[' && text[at] !== '{') this.#fail(input, at, 'an array should begin here, with [');
-      close = text[at] === '[' ? ']' : '}';
-      at = skipSpace(text, at + 1);
-    }
     if (at === text.length) return this.#wait(input);
-    if (text[at] === close && (this.#isFirst || this.#close !== '')) {
-      this.#close = close;
+    if (this.#close === '') {
+      if (text[at] !== '[' && text[at] !== '{') this.#fail(input, at, 'an array should begin here, with [');
+      this.#close = text[at] === '[' ? ']' : '}';
+      input.advance(at + 1);
+      return this.next(input);
+    }
+    if (text[at] === this.#close) {
       this.ended = true;
       input.advance(at + 1);
       return this.next(input); // nothing may follow
     }
     if (!this.#isFirst) {
-      if (text[at] !== ',') this.#fail(input, at, `after an element, a comma or ${close} should follow`);
+      if (text[at] !== ',')
+        this.#fail(input, at, `after an element, a comma or ${this.#close} should follow`);
       at = skipSpace(text, at + 1);
     }
-    if (close === '}') {
-      if (!input.ended && text.indexOf(':', at) === -1) return this.#wait(input);
+    if (this.#close === '}' && at < text.length) {
+      if (!input.ended && text.indexOf(':', at) === -1) return undefined;
       KEY.lastIndex = at;
-      if (!KEY.test(text)) {
-        if (!input.ended) return this.#wait(input);
-        this.#fail(input, at, 'a key should follow');
-      }
-      at = skipSpace(text, KEY.lastIndex);
+      const isKey = KEY.test(text);
+      if (!isKey && input.ended) this.#fail(input, at, 'a key should follow');
+      at = isKey ? skipSpace(text, KEY.lastIndex) : text.length;
     }
     if (at === text.length) return this.#wait(input);
     const { end, deepest } = findEnd(text, at);
@@ -90,23 +75,20 @@ export class ArraySplitter {
     input.advance(at);
     const { line } = input;
     input.advance(end);
-    this.#close = close;
     this.#isFirst = false;
     return { text: text.slice(at, end), line, isDeep: deepest > DEEPEST };
   }
 
-  #wait(input: SplitText): undefined {
+  #wait(input: TextInput): undefined {
     if (!input.ended) return undefined;
-    const at = skipSpace(input.text, input.at);
-    if (this.#close === '' && at === input.text.length)
-      throw new OperatorError('The file is empty: it has no array.');
-    input.advance(at);
+    if (this.#close === '') throw new OperatorError('The file is empty: it has no array.');
+    input.advance(skipSpace(input.text, input.at));
     throw new OperatorError(
       `The array is incomplete: the text that begins in line ${input.line} is cut off at the end of the file.`,
     );
   }
 
-  #fail(input: SplitText, at: number, fault: string): never {
+  #fail(input: TextInput, at: number, fault: string): never {
     input.advance(at);
     throw new OperatorError(`The array is malformed in line ${input.line}: ${fault}.`);
   }
@@ -118,7 +100,7 @@ export class LineSplitter {
   readonly ended = false;
 
   /** Takes the next line from the input; undefined when it needs more text, or there is no more. */
-  next(input: SplitText): JsonRecord | undefined {
+  next(input: TextInput): JsonRecord | undefined {
     const { text } = input;
     const start = skipSpace(text, input.at);
     const end = lineEnd(text, start);

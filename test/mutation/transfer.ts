@@ -284,7 +284,7 @@ export const TRANSFER_MUTANTS = new Mutants()
   .change('if (this.#isRow(text, start, field)) return start;', '')
   .in('src/files/json-splitter.ts')
   .mutant('anything may stand between two books of an array', FORMATS, 'text between two elements')
-  .change("if (text[at] !== ',') this", "if (text[at] === '}') this")
+  .change("if (text[at] !== ',')", "if (text[at] === '}')")
   .in('src/files/correcting.ts')
   .mutant(
     'a corrected record may become two books, of which one is lost',
