@@ -24,41 +24,27 @@ export class AlikeBooks {
   /** @returns whether a different book that is the same to the eye was remembered before. */
   add({ title, author, year }: BookFields): boolean {
     const digits = String(year);
-    const seenTitle = toTheEye(title);
-    const seenAuthor = toTheEye(author);
-    const seen = new Digests(seenTitle, seenAuthor, digits);
-    const isPlain = seenTitle === title && seenAuthor === author;
-    const exact = isPlain ? seen.one : new Digests(title, author, digits).one;
-    const place = seen.other >>> (32 - PLACE_BITS);
-    const isThere = this.#toTheEye[place] === seen.one;
+    const seen = [toTheEye(title), toTheEye(author), digits];
+    const digest = digestOf(seen, 0x01000193);
+    const isPlain = seen[0] === title && seen[1] === author;
+    const exact = isPlain ? digest : digestOf([title, author, digits], 0x01000193);
+    const place = digestOf(seen, 0x5bd1e995) >>> (32 - PLACE_BITS);
+    const isThere = this.#toTheEye[place] === digest;
     const isAlike = isThere && this.#exact[place] !== exact;
     if (!isThere) {
-      this.#toTheEye[place] = seen.one;
+      this.#toTheEye[place] = digest;
       this.#exact[place] = exact;
     }
     return isAlike;
   }
 }
 
-/** Twice 32 bits of texts (FNV-1a, of UTF-16 code units). The texts are not joined: that would take longer than the rest. */
-class Digests {
-  one = 0x811c9dc5 | 0;
-  other = 0x811c9dc5 | 0;
-
-  constructor(title: string, author: string, year: string) {
-    this.#add(title);
-    this.#add(author);
-    this.#add(year);
+/** 32 bits of texts (FNV-1a, of UTF-16 code units). The texts are not joined: that would take longer than the rest. */
+function digestOf(texts: readonly string[], prime: number): number {
+  let digest = 0x811c9dc5 | 0;
+  for (const text of texts) {
+    for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), prime);
+    digest = Math.imul(digest, prime); // the end of the text
   }
-
-  #add(text: string): void {
-    let { one, other } = this;
-    for (let at = 0; at < text.length; at += 1) {
-      const code = text.charCodeAt(at);
-      one = Math.imul(one ^ code, 0x01000193);
-      other = Math.imul(other ^ code, 0x5bd1e995);
-    }
-    this.one = Math.imul(one, 0x01000193); // the end of the text
-    this.other = Math.imul(other, 0x5bd1e995);
-  }
+  return digest;
 }
