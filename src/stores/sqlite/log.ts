@@ -64,7 +64,9 @@ const OTHER_RUNS = `
 const NOTE_NEW = `
   insert into book_log (number, at, book, last, event, part_of)
   select newest + place, ${NOW}, book, last, event, part_of
-  from book_log_state cross join (select coalesce(max(seq), 0) as newest from sqlite_sequence where name = 'book_log')
+  from book_log_state cross join (
+      select max(coalesce(max(number), 0), coalesce((select seq from sqlite_sequence where name = 'book_log'), 0)) as newest from book_log
+    )
     cross join (select * from (${DENSE_RUNS}) union all ${OTHER_RUNS}) order by place`;
 const MOVE_MARK = `update book_log_state set noted_to = ${HIGHEST} where ${HAS_NEW}`;
 
