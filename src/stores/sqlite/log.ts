@@ -103,9 +103,13 @@ const DEFINITIONS = `
   select type, name, lower(sql) as definition from sqlite_schema
   where name glob 'book_log*' or name in ('book_index_queue', 'book_index_on_insert', 'book_index_on_update', 'book_index_on_delete')`;
 
+/** That another program has led the numbers of the log to their end. */
+const IS_AT_END = `name = 'book_log' and seq > ${LAST_SEQUENTIAL_ID}`;
+
 /** Whether nobody has emptied the log; and the version of the schema, which changes if somebody takes a part of it away. */
 const LOOK = `
-  select (select count(*) from book_log_state) = 1 and exists (select 1 from book_log) as isFilled, schema_version as version
+  select (select count(*) from book_log_state) = 1 and exists (select 1 from book_log)
+    and not exists (select 1 from sqlite_sequence where ${IS_AT_END}) as isFilled, schema_version as version
   from pragma_schema_version`;
 
 /** Notices what other programs may have done to the log. */
@@ -143,6 +147,10 @@ export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
     definitions.every((definition) => found.some((one) => one.definition === definition.toLowerCase()));
   const hasTables = areThere(TABLES);
   const isOld = found.some(({ name }) => String(name).startsWith('book_index'));
+  if (hasTables)
+    db.exec(
+      `update sqlite_sequence set seq = coalesce((select max(number) from book_log), 0) where ${IS_AT_END}`,
+    );
   const isFilled = () => db.prepare(LOOK).get()?.isFilled === 1;
   if (hasTables && areThere(TRIGGERS) && !isOld && isFilled() && !lacksChanges) return;
   for (const { type, name } of found) if (type === 'trigger') db.exec(`drop trigger ${name}`);
