@@ -247,9 +247,9 @@ for (const store of STORES) {
         const madeAt = () => executeOn(dbUrl, 'select made_at from book_index_state');
         const program = await connectTo(context, dbUrl);
         const open = await startTestService(dbUrl);
+        await program.query("begin; insert into books (title) values ('Never')");
         await open.client.create({ title: 'Before' });
         const before = await madeAt();
-        await program.query("begin; insert into books (title) values ('Never')");
         await open.client.create({ title: 'Meanwhile' });
         assert.equal(await countFound(open.client, 'year=0').finally(open.stop), 2);
         await program.query('rollback');

@@ -288,7 +288,7 @@ testOnPostgres('rule H6: the changes in the log are counted from time to time', 
   const query = (_pool: string, text: string, values: unknown[]) => server.query(text, values);
   const often = timesWith({ history: { prune: 5 } });
   const connections = { query } as unknown as Connections;
-  const pruning = pruneLog(connections, [{ place: 0, now: '' }], Number.POSITIVE_INFINITY, 'true', often);
+  const pruning = pruneLog(connections, [{ place: 0, now: '' }], Number.POSITIVE_INFINITY, false, often);
   await waitUntil(() => pruning.changes === 3); // with the beginning
   pruning.end();
 });

@@ -84,6 +84,16 @@ const FOLLOWS = `
 export const IS_INDEXED =
   'oldest.xid < pg_snapshot_xmin((select seen from book_index_state where place = $1))';
 
+/**
+ * Moves the index, while it has all rows, on to the snapshot $2 in the place $1. A transaction that was in progress when it read its
+ * latest row would keep later ones in the log until the next write.
+ */
+export const MOVE_ON = `
+  update book_index_state as state set seen = $2::pg_snapshot, target = $2::pg_snapshot
+  where place = $1 and version = ${INDEX_VERSION} and xid = '0' and next > last
+    and pg_snapshot_xmin(seen) < pg_snapshot_xmin($2::pg_snapshot)
+    and exists (select from book_log where place = $1 and xid >= pg_snapshot_xmin(seen)) and not exists (select from ${behind(1)})`;
+
 /** `unindexed` has also ids that no book has. `madeAt` is another one once the index has been emptied to be made again. */
 const stateOf = (limit: number | 'all') => `
   select min(version) as version, bool_and("isComplete") as "isComplete", max(made)::text as "madeAt",

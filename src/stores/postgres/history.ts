@@ -8,6 +8,7 @@ import { type Changes, HEAVY, type Left, type States, StoreUnavailable } from '.
 import type { Times } from '../../times.ts';
 import { FIELDS, TEXT_BYTES } from '../columns.ts';
 import { BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
+import { IS_INDEXED, MOVE_ON } from './book-index.ts';
 import type { Connections } from './connections.ts';
 import {
   about,
@@ -319,16 +320,16 @@ export interface Pruning {
 /**
  * Removes rows of the log that are older than they are kept, from time to time.
  * @param kept milliseconds.
- * @param isRead a condition for rows that may be removed.
+ * @param isFound whether only rows that the index has may be removed.
  */
 export function pruneLog(
   connections: Connections,
   places: readonly PlaceOfLog[],
   kept: number,
-  isRead: string,
+  isFound: boolean,
   { history, postgres }: Times,
 ): Pruning {
-  const statement = pruneStatement(isRead);
+  const statement = pruneStatement(isFound ? IS_INDEXED : 'true');
   const confirmed = Math.min(kept, history.day);
   const ask = async <Row extends QueryResultRow>(text: string, ...values: unknown[]) => {
     const end = performance.now() + postgres.indexStatement;
@@ -336,6 +337,7 @@ export function pruneLog(
   };
   const prune = async (place: number) => {
     const now = (await ask<{ now: string }>(NOW, place))?.now;
+    if (isFound && now !== undefined) await ask(MOVE_ON, place, now);
     for (let isMore = now !== undefined; isMore; )
       isMore = (await ask<{ isMore: boolean }>(statement, place, kept, now, confirmed))?.isMore ?? false;
     if (kept > 0) await ask(NOTE_LOOK, place, confirmed);

@@ -9,7 +9,7 @@ import { metric } from '../../metrics/descriptions.ts';
 import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
-import { IS_INDEXED, prepareIndex } from './book-index.ts';
+import { prepareIndex } from './book-index.ts';
 import { BookChanger } from './changes.ts';
 import { Connections, LIST_CONNECTIONS } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
@@ -95,7 +95,7 @@ export async function openPostgres(
       const statements = shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS;
       const places = await look<PlaceOfLog>(client, times.postgres, PLACES);
       const kept = days * times.history.day;
-      const pruning = pruneLog(connections, places, kept, isFound ? IS_INDEXED : 'true', times);
+      const pruning = pruneLog(connections, places, kept, isFound, times);
       return {
         isNew,
         ...storeOf(times, connections, statements, shards, finder, standby, keeper, places, pruning),
