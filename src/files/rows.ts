@@ -101,8 +101,8 @@ const BATCH_RECORDS = 120;
 const BATCH_TEXT = 64 * 1024; // characters
 
 /**
- * What databases and programs write for nothing: of authors, what nobody is called, as some are `Null` and `Nan`; of titles,
- * what is no word.
+ * What databases and programs write for nothing: of authors, only texts that are no name (some people are `Null` and `Nan`);
+ * of titles, only texts that are no word.
  */
 const NOTHING = {
   author: /^\s*(?:NULL|null|[Nn]one|nan|NaN|N\/A|n\/a|undefined|[<(](?:NULL|null)[>)]|\\N|#N\/A|<NA>)\s*$/,

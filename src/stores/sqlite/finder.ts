@@ -168,6 +168,7 @@ class SqliteFinder implements SearchableIndex {
     const { catchUp, stepPause } = this.#times;
     this.#keep();
     const { isComplete, isBehind } = this.#index.state;
+    if (!isBehind) this.#isBehind = false; // another process may have indexed
     if (!isComplete || !isBehind) return 0;
     const end = this.#index.areManyPending ? 0 : now() + (this.#isBehind ? this.#pauseForWriters : catchUp);
     try {
