@@ -68,6 +68,8 @@ export const TIMES = {
     wait: 3 * SECOND,
     /** For the reader of a list to take its next part, if another list needs the place (rule 22). */
     stall: 10 * SECOND,
+    /** After which a list breaks off if SQLite's log of writes is far too long (rule 22). */
+    long: MINUTE,
   },
   sqlite: {
     /** To wait for another process: when the file is opened; and in import, export, copy, backup and restore. */

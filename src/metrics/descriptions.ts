@@ -75,8 +75,8 @@ export const DESCRIPTIONS = {
   sqlite_file_bytes: {
     labels: { file: ['books', 'log'] },
     help:
-      'Sizes of the file and of its write-ahead log, the same for every worker. A log that never shrinks means that some ' +
-      'program always reads.',
+      'Sizes of the file and its write-ahead log, the same for every worker. If the log never shrinks, some program ' +
+      'always reads.',
   },
   log_lines_lost_total: { help: 'Log lines dropped because the output was not read fast enough.' },
   build_info: {

@@ -1,5 +1,5 @@
-// Owns: how many lists are open at once, and the end of one whose reader stalls (rule 22). Each holds a snapshot and a
-// connection for as long as it is read: a few stalled readers must not block the lists of all others.
+// Owns: how many lists are open at once, and the end of those that cost others too much (rule 22). Each holds a snapshot and a
+// connection for as long as it is read: a few stalled readers must not block the lists of all others, nor slow ones fill the disk.
 
 import { type BookList, StoreUnavailable } from '../books/store.ts';
 import type { Times } from '../times.ts';
@@ -10,7 +10,9 @@ export class OpenLists {
   #count = 0;
   /** Give room to those that wait for it, in the order in which they came. */
   readonly #waiting = new Set<() => void>();
-  /** How to close the lists whose readers have a chunk, and since when they have it, the longest time first. */
+  /** How to close the open lists, and since when they are open. */
+  readonly #open = new Map<() => void, number>();
+  /** How to close those whose readers have a chunk, and since when they have it, the longest time first. */
   readonly #handed = new Map<() => void, number>();
 
   /** @param most lists open at once. */
@@ -38,23 +40,27 @@ export class OpenLists {
       this.#giveRoom();
       throw error;
     }
-    let isOpen = true;
     const close = () => {
-      if (!isOpen) return;
-      isOpen = false;
+      if (!this.#open.delete(close)) return;
+      this.#handed.delete(close);
       list.close();
       this.#giveRoom();
     };
+    this.#open.set(close, performance.now());
     return { chunks: this.#follow(list.chunks, close), close };
+  }
+
+  /** Breaks off the lists that have been open for long: nothing else frees what they hold. */
+  breakOffLong(): void {
+    const latest = performance.now() - this.#times.long;
+    for (const [close, since] of this.#open) if (since <= latest) close();
   }
 
   #breakOffStalled(): void {
     const [longest] = this.#handed;
     if (longest === undefined) return;
     const [close, since] = longest;
-    if (performance.now() - since < this.#times.stall) return;
-    this.#handed.delete(close);
-    close();
+    if (performance.now() - since >= this.#times.stall) close();
   }
 
   #waitForRoom(): Promise<void> {
@@ -85,13 +91,12 @@ export class OpenLists {
   ): AsyncGenerator<string | Uint8Array, void, void> {
     for await (const chunk of chunks) {
       this.#handed.set(close, performance.now());
-      let isOpen = false;
       try {
         yield chunk;
       } finally {
-        isOpen = this.#handed.delete(close);
+        this.#handed.delete(close);
       }
-      if (!isOpen) throw new StoreUnavailable('a list was closed whose reader had stalled', 'overload');
+      if (!this.#open.has(close)) throw new StoreUnavailable('its reader was too slow', 'overload');
     }
     close();
   }

@@ -27,7 +27,7 @@ import { readDbUrl } from '../../src/stores/open.ts';
 import { openForIndexing } from '../../src/stores/sqlite/structure.ts';
 import { TIMES, type Times } from '../../src/times.ts';
 import { booksOf, fill, manyBooks } from '../support/books.ts';
-import { Client } from '../support/client.ts';
+import { Client, Connection } from '../support/client.ts';
 import {
   ENVIRONMENT,
   fileOf,
@@ -46,6 +46,9 @@ const FILE_LIMIT = 'ulimit -f 1024';
 
 /** Bytes of the log of writes, beyond which a search tries to empty it. */
 const LONG_LOG = 96 * 1024 * 1024;
+
+/** And beyond which slow lists break off. */
+const HUGE_LOG = 1024 * 1024 * 1024;
 
 /** Milliseconds that another program waits for a service that writes or indexes. */
 const BUSY_TIMEOUT = 60_000;
@@ -221,6 +224,26 @@ describe('a SQLite file', () => {
     assert.throws(() => other.exec('pragma wal_checkpoint(full)'), /disk I\/O error/);
     const { status, data } = await client.request('GET', '/books?q=found');
     assert.deepEqual([status, data.length], [200, 1]);
+  });
+
+  test('rule 22: a list that is read slowly breaks off once the log of writes beside it is far too long', async (context) => {
+    const service = await start(context, undefined, 'off', timesWith({ lists: { long: 0 } }));
+    const { client, dbUrl } = service;
+    const other = open(context, dbUrl);
+    for (let book = 1; book <= 20; book += 1)
+      other.exec("insert into books (title) values (printf('%.*c', 900000, 'x'))");
+    const slow = new Connection(service); // without chunks, the end of the connection would end the list
+    slow.socket.once('data', () => slow.socket.pause());
+    await slow.send(`GET /books HTTP/1.0\r\nAuthorization: ${client.token}\r\n\r\n`);
+    await waitUntil(() => slow.socket.isPaused());
+    other.exec(`pragma wal_autocheckpoint = 0; create table other as select zeroblob(${LONG_LOG}) as zeros`);
+    truncateSync(`${fileOf(dbUrl)}-wal`, HUGE_LOG + 4096); // with a hole at its end
+    await waitUntil(async () => {
+      await client.create({});
+      return statSync(`${fileOf(dbUrl)}-wal`).size < LONG_LOG; // it has started over
+    });
+    slow.socket.resume();
+    assert.equal(((await slow.closed) as NodeJS.ErrnoException | undefined)?.code, 'ECONNRESET');
   });
 
   test('rule 23: if a file cannot grow, writes get 503, reads succeed, and no acknowledged write is lost', async (context) => {

@@ -27,14 +27,17 @@ class Checkpoints {
   readonly #db: DatabaseSync;
   readonly #times: Times['sqlite'];
   readonly #syncing: Int32Array;
+  /** What happens if readers keep the log from starting over. */
+  readonly #onKept: () => void;
   /** No attempt before this moment, on the clock of `performance.now()`. */
   #pausedUntil = 0;
 
-  constructor({ path, times: { sqlite: times }, syncing }: ThreadData) {
+  constructor({ path, times: { sqlite: times }, syncing }: ThreadData, onKept: () => void) {
     this.#db = new DatabaseSync(path, { timeout: times.logRestart });
     this.#db.exec(`pragma synchronous = normal; pragma journal_size_limit = ${LOG_SIZE}`);
     this.#times = times;
     this.#syncing = syncing;
+    this.#onKept = onKept;
   }
 
   /**
@@ -68,6 +71,7 @@ class Checkpoints {
   /** Writers wait until nobody reads what is in the log, but not for long. */
   #restart(): void {
     if (this.#checkpoint('restart').busy === 1) {
+      this.#onKept();
       this.#pause();
       return;
     }
@@ -89,7 +93,7 @@ class Checkpoints {
 
 /** A failed sync ends the thread: it would move pages that the disk may not have. */
 function serve(port: MessagePort, data: ThreadData): void {
-  const checkpoints = new Checkpoints(data);
+  const checkpoints = new Checkpoints(data, () => port.postMessage('kept'));
   const timer = setInterval(() => checkpoints.look(), data.times.sqlite.logLook);
   port.on('message', () => {
     clearInterval(timer);

@@ -39,7 +39,7 @@ import type { GivenUp, SearchRequest } from './finder.ts';
 import { GroupCommit } from './group-commit.ts';
 import { History } from './history.ts';
 import { countChanges, mustPrune, type Pruning, prune } from './log.ts';
-import { LONG_LOG } from './log-size.ts';
+import { HUGE_LOG, LONG_LOG } from './log-size.ts';
 import { openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, chunksOf } from './text.ts';
 import { Calls, endThread, startThread, type ThreadData } from './thread.ts';
@@ -147,6 +147,9 @@ class SqliteStore implements BookStore {
     this.#finder = finder;
     this.#times = times;
     this.#lists = new OpenLists(OPEN_LISTS, times.lists);
+    checkpoints.on('message', () => {
+      if (this.#logSize > HUGE_LOG) this.#lists.breakOffLong();
+    });
     this.#history = new History(this.#reads.db);
     const kept = history * times.history.day;
     const readTo = finder === undefined ? 'number' : INDEXED_TO;
@@ -334,6 +337,11 @@ class SqliteStore implements BookStore {
     }
   }
 
+  /** Bytes; 0 if the system does not say. */
+  get #logSize(): number {
+    return sizeAt('log', `${this.#path}-wal`).log ?? 0;
+  }
+
   /**
    * While the log is too long, lets the lists and searches in progress end first: it starts over once nobody reads from it.
    * If that does not help, nothing waits again for a while.
@@ -342,7 +350,7 @@ class SqliteStore implements BookStore {
     const { logWait, logStep, logWaitPause } = this.#times.sqlite;
     if (performance.now() < this.#waitsForLogAt) return;
     const end = performance.now() + logWait;
-    while ((sizeAt('log', `${this.#path}-wal`).log ?? 0) > LONG_LOG) {
+    while (this.#logSize > LONG_LOG) {
       if (performance.now() > end) {
         this.#waitsForLogAt = end + logWaitPause;
         return;
