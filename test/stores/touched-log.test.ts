@@ -27,6 +27,8 @@ const DAMAGES = {
     'drop trigger book_log_on_update',
     'drop table book_log',
     'drop table book_log; drop table book_log_state',
+    'alter table book_log rename title to name',
+    'alter table book_log_state rename noted_to to noted',
     `create table others (
       id integer primary key autoincrement, title text not null default '', author text not null default '',
       year integer not null default 0
@@ -41,6 +43,8 @@ const DAMAGES = {
     'drop trigger book_log_on_update on books',
     'drop table book_log',
     'drop table book_log, book_log_state',
+    'alter table book_log drop column title',
+    'alter table book_log rename book to books',
     'drop function book_log_write cascade',
     'delete from book_log; update books set year = year + 1',
     'drop sequence book_log_number cascade',

@@ -37,6 +37,13 @@ const TABLES = [
   'create index if not exists book_log_new_books on book_log (place, book) where last > book',
 ];
 
+/** Whether both tables have the columns that cannot be added. */
+const HAS_COLUMNS = `(
+    select count(*) = ${9 + FIELD_NAMES.length} from pg_attribute
+    where attrelid = any(array[to_regclass('book_log'), to_regclass('book_log_state')]) and not attisdropped
+      and attname in ('place', 'xid', 'number', 'at', 'book', 'last', 'pruned', 'system', ${FIELD_NAMES.map((name) => `'${name}'`)})
+  )`;
+
 /** On the workers of Citus, the log of a book is beside it. So its triggers may write it there, which Citus allows on request. */
 const DISTRIBUTE = [
   'set local citus.enable_unsafe_triggers = on',
@@ -165,6 +172,7 @@ const TRIGGERS: Readonly<Record<string, string>> = {
 interface LogTables {
   /** Whether the log is there, with all that writes it. */
   readonly isThere: boolean;
+  readonly hasColumns: boolean;
   /** Whether a build before version 1.1 has noted changes: for the index only, or several of new books under one number. */
   readonly isOld: boolean;
   readonly hasIndex: boolean;
@@ -197,6 +205,7 @@ const DESCRIBE = `
     to_regclass('book_log_new_books') is not null and to_regclass('book_log_number') is not null
       and exists (select from pg_attribute where attrelid = to_regclass('book_log_state') and attname = 'looked')
       and (select count(*) = ${Object.keys(TRIGGERS).length} from found where "isSound") as "isThere",
+    ${HAS_COLUMNS} as "hasColumns",
     coalesce(to_regclass('book_index_queue'), to_regclass('book_log_runs')) is not null as "isOld",
     to_regclass('book_index_state') is not null as "hasIndex",
     exists (select ${othersWho('any(array(select oid from found))')}) as "isOpen",
@@ -236,7 +245,7 @@ export const IS_SOUND = `
   ) and exists (
     select from book_log_state where pruned > '3'
       or (select event from book_log order by place, xid, number limit 1) = 'beginning'
-  ) and exists (select from book_log) and to_regclass('book_log_number') is not null as "isSound"`;
+  ) and exists (select from book_log) and to_regclass('book_log_number') is not null and ${HAS_COLUMNS} as "isSound"`;
 
 /** Sends a statement that reads. */
 type Read = <Row extends QueryResultRow>(text: string, values?: unknown[]) => Promise<readonly Row[]>;
@@ -249,11 +258,11 @@ type Read = <Row extends QueryResultRow>(text: string, values?: unknown[]) => Pr
  */
 export async function stepsToLog(read: Read, isDistributed: boolean): Promise<string[]> {
   const [found] = await read<LogTables>(DESCRIBE, [Object.keys(TRIGGERS), WRITE]);
-  const { isThere, isOld, hasIndex, isOpen, isOwner, schema } = found as LogTables;
+  const { isThere, hasColumns, isOld, hasIndex, isOpen, isOwner, schema } = found as LogTables;
   const isOpenAway = isDistributed && (await read(isOpenOnWorkers(schema))).length > 0;
   if ((isOpen || isOpenAway) && !isOwner) throw new Error(OPEN);
   const [index] = hasIndex ? await read<{ lacksChanges: boolean }>(LACKS_CHANGES) : [];
-  if (isThere && !isOld && !index?.lacksChanges) {
+  if (isThere && hasColumns && !isOld && !index?.lacksChanges) {
     const [places] = await read<{ isOwn: boolean | null }>(IS_OWN);
     const [numbers] = isDistributed ? [] : await read<{ isBehind: boolean }>(IS_BEHIND);
     if (places?.isOwn && numbers?.isBehind) return [CATCH_UP];
@@ -264,7 +273,7 @@ export async function stepsToLog(read: Read, isDistributed: boolean): Promise<st
     ...(isOld
       ? ['drop function if exists book_index_note cascade', 'drop table if exists book_index_queue']
       : []),
-    ...(isOld || isDistributed ? ['drop table if exists book_log, book_log_state'] : []),
+    ...(isOld || !hasColumns || isDistributed ? ['drop table if exists book_log, book_log_state'] : []),
     ...TABLES,
     ...(isDistributed ? DISTRIBUTE : []),
     functionIn(found as LogTables),
