@@ -22,7 +22,8 @@ async function newRole(context: TestContext, dbUrl: string, rights: string): Pro
   url.password = 'only use';
   const role = url.username;
   await execute(dbUrl, `create role ${role} login password 'only use'; ${rights.replaceAll('ROLE', role)}`);
-  context.after(() => execute(dbUrl, `drop owned by ${role} cascade; drop role ${role}`));
+  const drop = `begin read write; drop owned by ${role} cascade; drop role ${role}; commit`; // a database may be read-only
+  context.after(() => execute(dbUrl, drop));
   return url.href;
 }
 
