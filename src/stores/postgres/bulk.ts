@@ -30,10 +30,10 @@ import {
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { batchesOf, changeOf, countOf, type LogEvent } from '../states.ts';
-import type { Query } from './connections.ts';
 import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
 import { begin, refusePartial } from './limits.ts';
 import { about, CONTINUE_EVENT, NEW_NUMBER, NOTE_EVENT } from './log.ts';
+import { type Query, queryOn } from './query.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
@@ -122,15 +122,15 @@ export async function openPostgresBulk(
       await createStructure(client, postgres);
       return store;
     }
-    await refusePartial(client, postgres.describe);
-    const [found] = (await client.query<{ encoding: string }>(BOOKS_IN)).rows;
+    await refusePartial(queryOn(client, postgres.describe));
+    const [found] = await queryOn(client)<{ encoding: string }>(BOOKS_IN);
     if (found?.encoding === 'SQL_ASCII')
       throw new Error('its encoding is SQL_ASCII, so its texts may be in any');
     if (found === undefined) {
       await store.close();
       return undefined;
     }
-    const standby = standbys && new Standby(standbys, (text) => client.query(text), times);
+    const standby = standbys && new Standby(standbys, (text) => queryOn(client)(text), times);
     const onStandby = await standby?.connect();
     if (onStandby === undefined) return store;
     await store.close();
@@ -143,6 +143,7 @@ export async function openPostgresBulk(
 
 class PostgresBulk implements BulkStore {
   readonly #client: pg.Client;
+  readonly #query: Query;
   readonly #times: Times['postgres'];
   readonly #connect: Barrier['connect'];
   readonly assertNewest: () => Promise<void>;
@@ -161,6 +162,7 @@ class PostgresBulk implements BulkStore {
     assertNewest: () => Promise<void>,
   ) {
     this.#client = client;
+    this.#query = queryOn(client);
     this.#times = times;
     this.#connect = connect;
     this.assertNewest = assertNewest;
@@ -256,7 +258,7 @@ class PostgresBulk implements BulkStore {
 
   async undo(request: UndoRequest, isDryRun: boolean) {
     if (await this.#isDistributed()) return 'distributed' as const;
-    const query: Query = (text, values = []) => this.#client.query(text, values);
+    const query = this.#query;
     const selection = await select(query, request);
     if (typeof selection === 'string') return selection;
     const ranges = await booksOf(query, selection);
@@ -294,7 +296,7 @@ class PostgresBulk implements BulkStore {
   }
 
   async #isDistributed(): Promise<boolean> {
-    await this.#shards.read((text) => this.#query(text));
+    await this.#shards.read(this.#query);
     return this.#shards.areSeveral;
   }
 
@@ -319,10 +321,6 @@ class PostgresBulk implements BulkStore {
     copy.on('error', () => {}); // there may be more than one
     await pipeline(lines, copy);
     assertAllTaken(copy.rowCount, sent);
-  }
-
-  async #query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {
-    return (await this.#client.query<Row>(text, values)).rows;
   }
 
   async #row<Row extends pg.QueryResultRow>(text: string): Promise<Row> {

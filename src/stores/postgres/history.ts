@@ -2,9 +2,9 @@
 // `sqlite/history.ts`.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import pg, { type QueryResultRow } from 'pg';
+import type { QueryResultRow } from 'pg';
 import type { Book } from '../../books/book.ts';
-import { type Changes, HEAVY, type Left, type States, StoreUnavailable } from '../../books/store.ts';
+import { type Changes, HEAVY, type Left, type States } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { FIELDS, TEXT_BYTES } from '../columns.ts';
 import { BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
@@ -20,6 +20,7 @@ import {
   pruneStatement,
   readLog,
 } from './log.ts';
+import { codeOf, type Query } from './query.ts';
 
 /** Milliseconds, and microseconds, since 1970. */
 const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1000)::float8`;
@@ -90,21 +91,22 @@ const ALL_ROWS = `
   select null::bigint as change, null::float8 as at, ${FIELDS} from books where id = $2
   union all (${OLDER_ROWS}) order by change desc nulls first`;
 
-/** A place in a cursor. */
-interface PlaceInCursor extends LogPosition {
-  readonly place: number;
-  readonly server: string;
-  readonly newest: string;
-}
-
 interface PlaceNow {
   readonly server: string;
   readonly newest: string;
 }
 
+/** A place in a cursor. */
+interface PlaceInCursor extends LogPosition, PlaceNow {
+  readonly place: number;
+}
+
 /** Of the values in a cursor. */
 const NAMES = ['place', 'server', 'newest', 'seen', 'target', 'xid', 'number', 'next', 'last'] as const;
 const NUMBERS: ReadonlySet<string> = new Set(['place', 'number', 'next', 'last']);
+
+/** The class of codes for values that are none of their type. */
+const INVALID_VALUE = '22';
 
 type Find = (ids: readonly number[], deadline: number) => Promise<readonly (Book | undefined | Left)[]>;
 
@@ -150,7 +152,7 @@ export class History {
         if (changes.length > 0 || left === 1) return { changes, cursor: cursorOf(places) };
       }
     } catch (error) {
-      if (isInvalidValue(error)) return 'gone'; // the cursor has texts that are no snapshots
+      if (codeOf(error)?.startsWith(INVALID_VALUE)) return 'gone'; // the cursor has texts that are no snapshots
       throw error;
     }
     return 'gone'; // it has no places
@@ -173,13 +175,9 @@ export class History {
     most: number,
     deadline: number,
   ): Promise<{ changes: Changes['changes']; after: PlaceInCursor } | 'gone'> {
-    const query = async <Row extends QueryResultRow>(text: string, values: unknown[] = []) =>
-      this.#connections.query<Row>('batches', text, values, deadline);
+    const query: Query = (text, values = []) => this.#query(text, values, deadline);
     for (let before: LogPosition = position, count = most; ; ) {
-      const { ids, position: after } = await readLog(query, place, before, count, 'id');
-      const isEnd = Object.entries(after).every(
-        ([name, value]) => before[name as keyof LogPosition] === value,
-      );
+      const { ids, position: after, isEnd } = await readLog(query, place, before, count, 'id');
       if (ids.length === 0 && !isEnd) {
         before = after;
         continue;
@@ -191,11 +189,7 @@ export class History {
         continue;
       }
       // Last: the log has not been pruned before it was read, and the page is not newer than its newest row.
-      const [now] = await this.#query<PlaceNow & { isKnown: boolean }>(
-        PLACE,
-        [place, position.seen, newest],
-        deadline,
-      );
+      const [now] = await query<PlaceNow & { isKnown: boolean }>(PLACE, [place, position.seen, newest]);
       if (now?.server !== server || !now.isKnown) return 'gone';
       const changes = ids.map((id, index) => ({
         id,
@@ -272,19 +266,9 @@ export class History {
     }
   }
 
-  async #query<Row extends QueryResultRow>(
-    text: string,
-    values: unknown[],
-    deadline: number,
-  ): Promise<readonly Row[]> {
-    return (await this.#connections.query<Row>('batches', text, values, deadline)).rows;
+  #query<Row extends QueryResultRow>(text: string, values: unknown[], deadline: number): Promise<Row[]> {
+    return this.#connections.query('batches', text, values, deadline);
   }
-}
-
-/** SQLSTATE class 22. */
-function isInvalidValue(error: unknown): boolean {
-  const cause = error instanceof StoreUnavailable ? error.cause : undefined;
-  return cause instanceof pg.DatabaseError && /^22/.test(cause.code ?? '');
 }
 
 function cursorOf(places: readonly PlaceInCursor[]): unknown[] {
@@ -333,7 +317,7 @@ export function pruneLog(
   const confirmed = Math.min(kept, history.day);
   const ask = async <Row extends QueryResultRow>(text: string, ...values: unknown[]) => {
     const end = performance.now() + postgres.indexStatement;
-    return (await connections.query<Row>('searches', text, values, end)).rows[0];
+    return (await connections.query<Row>('searches', text, values, end))[0];
   };
   const prune = async (place: number) => {
     const now = (await ask<{ now: string }>(NOW, place))?.now;

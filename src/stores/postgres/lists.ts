@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { BookList } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import type { Connections } from './connections.ts';
-import { withTimeout } from './limits.ts';
+import { queryOn } from './query.ts';
 import { type Barrier, beginSnapshot, type Connection, textParts } from './snapshot.ts';
 import type { Standby } from './standby.ts';
 import { jsonOf } from './text.ts';
@@ -65,7 +65,10 @@ async function openList(
     state = 'closed';
     client.off('error', breakOff);
     if (!isWhole) return release(true); // rows are still arriving: only this stops them
-    client.query(withTimeout('commit', [], times.query)).then(
+    queryOn(
+      client,
+      times.query,
+    )('commit').then(
       () => release(false),
       () => release(true),
     );
