@@ -9,6 +9,7 @@ import {
   type Once,
   StoreUnavailable,
   type Undone,
+  type UndoOutcome,
   type UndoRequest,
 } from '../../books/store.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
@@ -168,11 +169,7 @@ const KNOWN = 'select fingerprint, ids from book_requests where key = $1';
 const KEEP = 'update book_requests set ids = $2 where key = $1';
 
 /** Takes changes back, with the key of a request. */
-export async function undo(
-  query: Query,
-  request: UndoRequest,
-  once: Once | undefined,
-): Promise<(Undone & { readonly isReplay: boolean }) | NotUndone | 'conflict'> {
+export async function undo(query: Query, request: UndoRequest, once: Once | undefined): Promise<UndoOutcome> {
   if (once !== undefined && (await query(CLAIM, [once.key, once.fingerprint])).length === 0) {
     const [known] = await query<{ fingerprint: string; ids: readonly string[] }>(KNOWN, [once.key]);
     if (known?.fingerprint !== once.fingerprint) return 'conflict';
