@@ -210,24 +210,9 @@ export class History {
     return new Map(all.flat().map(({ id, at }) => [id, at]));
   }
 
-  /** @param before the number of a change; undefined to begin with the present state. */
-  async states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
-    const place = this.#placeOf(id);
-    const ask = <Row extends QueryResultRow>(text: string, ...more: unknown[]) =>
-      this.#query<Row>(text, [place, id, ...more], deadline);
-    let end = before ?? Number.MAX_SAFE_INTEGER;
-    let rows = await ask<RowOfBook>(before === undefined ? ALL_ROWS : OLDER_ROWS, end);
-    const isPresent = rows[0]?.change === null;
-    const [latest] = before === undefined ? rows.slice(0, isPresent ? 1 : 0) : await ask<Fields>(ROW, before);
-    if (before !== undefined && latest === undefined) return { states: [], next: undefined }; // it is no longer kept
-    if (isPresent) rows = rows.slice(1);
-    const states = new BookStates(id, latest, most);
-    for (; rows.length > 0; rows = await ask<RowOfBook>(OLDER_ROWS, end)) {
-      for (const row of rows) if (states.add(row)) return states.full;
-      end = (rows.at(-1) as RowOfBook).change;
-    }
-    const began = await this.#query<{ at: number }>(`select ${milliseconds(BEGAN)} as at`, [place], deadline);
-    return states.whole(began[0]?.at ?? 0);
+  states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
+    const query: Query = (text, values = []) => this.#query(text, values, deadline);
+    return statesOf(query, this.#placeOf(id), id, before, most);
   }
 
   /** Calls back after each write of this process and, somewhat later, of others. @returns ends that. */
@@ -269,6 +254,34 @@ export class History {
   #query<Row extends QueryResultRow>(text: string, values: unknown[], deadline: number): Promise<Row[]> {
     return this.#connections.query('batches', text, values, deadline);
   }
+}
+
+/**
+ * States of a book, whose rows are in a place of the log.
+ * @param before the number of a change; undefined to begin with the present state.
+ */
+export async function statesOf(
+  query: Query,
+  place: number,
+  id: number,
+  before: number | undefined,
+  most: number,
+): Promise<States> {
+  const ask = <Row extends QueryResultRow>(text: string, more: unknown) =>
+    query<Row>(text, [place, id, more]);
+  let end = before ?? Number.MAX_SAFE_INTEGER;
+  let rows = await ask<RowOfBook>(before === undefined ? ALL_ROWS : OLDER_ROWS, end);
+  const isPresent = rows[0]?.change === null;
+  const [latest] = before === undefined ? rows.slice(0, isPresent ? 1 : 0) : await ask<Fields>(ROW, before);
+  if (before !== undefined && latest === undefined) return { states: [], next: undefined }; // it is no longer kept
+  if (isPresent) rows = rows.slice(1);
+  const states = new BookStates(id, latest, most);
+  for (; rows.length > 0; rows = await ask<RowOfBook>(OLDER_ROWS, end)) {
+    for (const row of rows) if (states.add(row)) return states.full;
+    end = (rows.at(-1) as RowOfBook).change;
+  }
+  const [began] = await query<{ at: number }>(`select ${milliseconds(BEGAN)} as at`, [place]);
+  return states.whole(began?.at ?? 0);
 }
 
 function cursorOf(places: readonly PlaceInCursor[]): unknown[] {
