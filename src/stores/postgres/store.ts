@@ -5,21 +5,19 @@
 import type { Book } from '../../books/book.ts';
 import { type BookStore, HEAVY, type Left, StoreUnavailable } from '../../books/store.ts';
 import { metric } from '../../metrics/descriptions.ts';
-import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { prepareIndex } from './book-index.ts';
 import { BookChanger } from './changes.ts';
 import { Connections, LIST_CONNECTIONS } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
-import { History, type Pruning, pruneLog } from './history.ts';
+import { History, pruneLog } from './history.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { listBooks } from './lists.ts';
 import { PLACES, type PlaceOfLog } from './log.ts';
 import { LogKeeper } from './log-keeper.ts';
 import { NewBooks } from './new-books.ts';
 import { type Query, queryOn } from './query.ts';
-import { Shards } from './shards.ts';
 import { Standby, type Standbys } from './standby.ts';
 import { STATEMENTS, STATEMENTS_ON_SHARDS, type Statements } from './statements.ts';
 import { createStructure } from './structure.ts';
@@ -60,22 +58,11 @@ interface LightBook extends Book {
 export async function openPostgres(
   hosts: Hosts,
   standbys: Standbys | undefined,
-  { find: isFound, history: days, times }: OpenOptions,
+  options: OpenOptions,
 ): Promise<BookStore> {
-  const prepare = async () => {
-    const { address, client } = await connectToWritable(hosts, times.postgres);
-    try {
-      const { isNew } = await createStructure(client, times.postgres);
-      const query = queryOn(client, times.postgres.describe);
-      const shards = new Shards();
-      await shards.read(query);
-      if (isFound) await prepareIndex(client, shards.areSeveral, times.postgres);
-      return { address, isNew, shards, places: await query<PlaceOfLog>(PLACES) };
-    } finally {
-      void client.end();
-    }
-  };
-  const { address, isNew, shards, places } = await prepare();
+  const { times } = options;
+  const prepared = await prepare(hosts, options);
+  const { address, shards } = prepared;
   if (standbys && shards.areSeveral)
     throw new Error('Citus distributes its table "books", which a standby cannot have: unset DB_READ_URL');
   const connections = new Connections(hosts, address, times.postgres, shards.servers);
@@ -87,28 +74,37 @@ export async function openPostgres(
     void connections.close();
     throw error;
   }
-  const keeper = shards.areSeveral ? undefined : new LogKeeper(connections, prepare);
-  const finder = isFound
-    ? new PostgresFinder(hosts, connections, standby, keeper, times.postgres)
-    : undefined;
-  const pruning = pruneLog(connections, places, days * times.history.day, isFound, times);
-  return {
-    isNew,
-    ...storeOf(times, connections, shards, finder, standby, keeper, places, pruning),
-  };
+  return storeOf(hosts, connections, standby, prepared, options);
+}
+
+/** Creates or updates the structure. */
+async function prepare(hosts: Hosts, { find, times: { postgres: times } }: OpenOptions) {
+  const { address, client } = await connectToWritable(hosts, times);
+  try {
+    const { isNew, shards } = await createStructure(client, times);
+    if (find) await prepareIndex(client, shards.areSeveral, times);
+    const places = await queryOn(client, times.describe)<PlaceOfLog>(PLACES);
+    return { address, isNew, shards, places };
+  } finally {
+    void client.end();
+  }
 }
 
 /** Without a standby, everything is read from the primary. */
 function storeOf(
-  times: Times,
+  hosts: Hosts,
   connections: Connections,
-  shards: Shards,
-  finder: PostgresFinder | undefined,
   standby: Standby | undefined,
-  keeper: LogKeeper | undefined,
-  places: readonly PlaceOfLog[],
-  pruning: Pruning,
-): Omit<BookStore, 'isNew'> {
+  { isNew, shards, places }: Awaited<ReturnType<typeof prepare>>,
+  options: OpenOptions,
+): BookStore {
+  const { find: isFound, times } = options;
+  const keeper = shards.areSeveral ? undefined : new LogKeeper(connections, () => prepare(hosts, options));
+  const finder = isFound
+    ? new PostgresFinder(hosts, connections, standby, keeper, times.postgres)
+    : undefined;
+  const kept = options.history * times.history.day;
+  const pruning = pruneLog(connections, places, kept, isFound, times);
   const lists = new OpenLists(LIST_CONNECTIONS, times.lists);
   const statements = shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS;
   const changes = new BookChanger(connections, statements);
@@ -134,6 +130,7 @@ function storeOf(
   };
   return {
     limits: LIMITS,
+    isNew,
     holdsProcess: false,
     placeOf: (id) => shards.placeOf(id),
     countUpTo: async (most) => {

@@ -11,6 +11,7 @@ import { withTypes } from '../columns.ts';
 import { begin, refusePartial } from './limits.ts';
 import { stepsToLog } from './log.ts';
 import { codeOf, LOCKED, type Query, queryOn } from './query.ts';
+import { Shards } from './shards.ts';
 
 const COLUMNS = withTypes('bigint');
 
@@ -41,7 +42,6 @@ const LOOK = `
     exists (select from pg_class where oid = to_regclass('books') and relkind = 'p') as "isPartitioned",
     to_regclass('pg_dist_local_group') is not null as "hasCitus"`;
 const IS_WORKER = 'select from pg_dist_local_group where groupid <> 0';
-const IS_DISTRIBUTED = "select from pg_dist_partition where logicalrelid = to_regclass('books')";
 
 const DESCRIBE = `
   select attname as name, format_type(atttypid, atttypmod) as type, attnotnull as filled,
@@ -93,25 +93,30 @@ interface Column {
  * @param client connected; rewriting a table has no time limit.
  * @throws the driver's error when the server refuses, or stops answering.
  */
-export async function createStructure(client: pg.Client, times: Times['postgres']): Promise<Structure> {
-  let found: Structure | undefined;
+export async function createStructure(
+  client: pg.Client,
+  times: Times['postgres'],
+): Promise<{ isNew: boolean; shards: Shards }> {
+  const shards = new Shards();
+  let isNew = false;
   await changeStructure(client, times, async (query) => {
     await refusePartial(query);
-    [found] = await query<Structure>(LOOK);
-    if (found?.encoding !== 'UTF8')
-      throw new Error(`its encoding is ${found?.encoding}, but only UTF8 can store every text`);
+    const found = (await query<Structure>(LOOK))[0] as Structure;
+    if (found.encoding !== 'UTF8')
+      throw new Error(`its encoding is ${found.encoding}, but only UTF8 can store every text`);
     if (found.isPartitioned) throw new Error(PARTITIONED);
     if (found.hasCitus && (await query(IS_WORKER)).length > 0)
       throw new Error('it is a worker of Citus: name its coordinator');
-    const forBooks = found.isNew
+    await shards.read(query);
+    isNew = found.isNew;
+    const forBooks = isNew
       ? [CREATE_SEQUENCE, CREATE_TABLE]
       : [...stepsFrom(await query<Column>(DESCRIBE)), CATCH_UP];
-    const isDistributed = found.hasCitus && (await query(IS_DISTRIBUTED)).length > 0;
     const forRequests = found.hasRequests ? [] : CREATE_REQUESTS;
-    const forLog = await stepsToLog(query, isDistributed);
+    const forLog = await stepsToLog(query, shards.areSeveral);
     return [...forBooks, ...forRequests, ...forLog];
   });
-  return found as Structure;
+  return { isNew, shards };
 }
 
 /**
