@@ -12,7 +12,7 @@ import { Turn } from '../turn.ts';
 import { begin } from './limits.ts';
 import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog } from './log.ts';
 import { codeOf, type Query, queryOn } from './query.ts';
-import { BOOKS } from './statements.ts';
+import { BOOKS, columnsOf } from './statements.ts';
 import { changeStructure } from './structure.ts';
 
 /** Rows of the log that are taken together, and books that are indexed together: a few milliseconds of work in this process. */
@@ -148,9 +148,6 @@ export interface IndexState {
   readonly behind: readonly string[];
 }
 
-/** Of the log. */
-export type Place = number | string;
-
 interface Position extends LogPosition {
   readonly isComplete: boolean;
 }
@@ -168,7 +165,7 @@ interface IndexTables {
  * @param turn milliseconds of work before other work runs.
  * @returns about how many; 0 if the index has everything, or another version has made it.
  */
-export async function indexSome(query: Query, place: Place, turn: number): Promise<number> {
+export async function indexSome(query: Query, place: number | string, turn: number): Promise<number> {
   const [position] = await query<Position>(LOCK, [place]);
   if (position === undefined) return 0;
   const found = await readLog<Book>(query, place, position, STEP, COLUMNS);
@@ -189,13 +186,8 @@ async function store(query: Query, books: readonly Book[], time: number): Promis
     entries.push(entryOf(book));
     if (turn.isOver) await turn.next();
   }
-  await query(STORE, [
-    entries.map(({ id }) => id),
-    entries.map(({ titleKey }) => titleKey),
-    entries.map(({ authorKey }) => authorKey),
-    entries.map(({ year }) => year),
-    entries.map(vectorOf),
-  ]);
+  const keys = columnsOf(['id', 'titleKey', 'authorKey', 'year'], entries);
+  await query(STORE, [...keys, entries.map(vectorOf)]);
 }
 
 /**
@@ -280,10 +272,5 @@ function vectorOf({ titleWords, authorWords }: IndexEntry): string {
 
 /** No word has a quote or a backslash. */
 function lexemes(words: string, position: string): string {
-  return words === ''
-    ? ''
-    : words
-        .split(' ')
-        .map((word) => `'${word}':${position}`)
-        .join(' ');
+  return words.replace(/[^ ]+/g, `'$&':${position}`);
 }

@@ -9,16 +9,7 @@ import type { Times } from '../../times.ts';
 import { INDEX_VERSION, MOST_AT_ONCE, PAUSE_FOR_WRITERS } from '../book-index.ts';
 import { findPage, type SearchableIndex } from '../finding.ts';
 import type { Statement } from '../search-sql.ts';
-import {
-  buildIndex,
-  type IndexState,
-  indexSome,
-  MADE_AT,
-  type Place,
-  STATE,
-  STEP,
-  WHOLE_STATE,
-} from './book-index.ts';
+import { buildIndex, type IndexState, indexSome, MADE_AT, STATE, STEP, WHOLE_STATE } from './book-index.ts';
 import type { Connections } from './connections.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
@@ -198,7 +189,7 @@ export class PostgresFinder {
   }
 
   /** Indexes some books in each of these places, unless that is in progress already; then it waits for the end of it. */
-  #index(places: readonly Place[]): Promise<number> {
+  #index(places: readonly string[]): Promise<number> {
     if (this.#indexing !== undefined) return this.#indexing;
     this.#indexingSince = performance.now();
     const end = this.#indexingSince + this.#times.indexStep;
