@@ -11,6 +11,7 @@ import type { Times } from '../../times.ts';
 import { findWritable, type Hosts, isNewer, type Primary, refuseReadOnly, settingsFor } from './hosts.ts';
 import { beginWithin, type Limited, limitConnection } from './limits.ts';
 import { CANCELED, codeOf, type Query } from './query.ts';
+import type { Connection } from './snapshot.ts';
 
 export const LIST_CONNECTIONS = 8;
 
@@ -207,8 +208,9 @@ export class Connections {
    * A connection for statements of several calls. The caller releases it.
    * @throws StoreUnavailable
    */
-  take(kind: Exclude<keyof Pools, StatementPool>): Promise<pg.PoolClient> {
-    return this.#connect(kind, performance.now() + 2 * this.#times.connect);
+  async take(kind: Exclude<keyof Pools, StatementPool>): Promise<Connection> {
+    const client = await this.#connect(kind, performance.now() + 2 * this.#times.connect);
+    return { client, release: (isBroken) => client.release(isBroken) };
   }
 
   /** The error for callers. */

@@ -310,7 +310,7 @@ const COUNT = ['desc', 'asc'].map((order) => {
 /** Removing what is old from the log. */
 export interface Pruning {
   /** About how many changes the log had at the latest look; undefined before the first one. */
-  readonly changes: number | undefined;
+  changes: number | undefined;
   end(): void;
 }
 
@@ -339,7 +339,6 @@ export function pruneLog(
       isMore = (await ask<{ isMore: boolean }>(statement, place, kept, now, confirmed))?.isMore ?? false;
     if (kept > 0) await ask(NOTE_LOOK, place, confirmed);
   };
-  let changes: number | undefined;
   const look = async () => {
     let sum = 0;
     for (const { place } of places) {
@@ -348,14 +347,9 @@ export function pruneLog(
         (await ask<{ count: number }>(`select (${COUNT.join(' - ')} + 1)::float8 as count`, place))?.count ??
         0;
     }
-    changes = sum;
+    pruning.changes = sum;
   };
-  const lookAgain = () => void look().catch(() => {}); // requests report a fault
-  const timer = setInterval(lookAgain, history.prune).unref();
-  return {
-    get changes() {
-      return changes;
-    },
-    end: () => clearInterval(timer),
-  };
+  const timer = setInterval(() => look().catch(() => {}), history.prune).unref(); // requests report a fault
+  const pruning: Pruning = { changes: undefined, end: () => clearInterval(timer) };
+  return pruning;
 }

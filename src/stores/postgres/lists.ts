@@ -27,13 +27,9 @@ export async function listBooks(
     return openList({ client, release }, undefined, postgres, inTime);
   });
   if (onStandby !== undefined) return onStandby;
-  const take = async (kind: 'lists' | 'barriers') => {
-    const client = await connections.take(kind);
-    return { client, release: (isBroken: boolean) => client.release(isBroken) };
-  };
-  const taken = await take('lists');
+  const taken = await connections.take('lists');
   try {
-    const barrier = isDistributed ? { connect: () => take('barriers'), signal } : undefined;
+    const barrier = isDistributed ? { connect: () => connections.take('barriers'), signal } : undefined;
     return await openList(taken, barrier, postgres, signal);
   } catch (error) {
     taken.release(true);
