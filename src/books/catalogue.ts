@@ -18,9 +18,8 @@ import {
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
-  type NotUndone,
   type States,
-  type Undone,
+  type UndoOutcome,
   type UndoRequest,
   weightOf,
   weightOfAnswer,
@@ -144,14 +143,8 @@ export class Catalogue {
     this.#followers.close();
   }
 
-  /**
-   * Takes changes back, unless an earlier call with this key has done it (rule H5).
-   * @returns why not; `conflict` if the key was used for something else.
-   */
-  undo(
-    request: UndoRequest,
-    key: string | undefined,
-  ): Promise<(Undone & { readonly isReplay: boolean }) | NotUndone | 'conflict'> {
+  /** Takes changes back, unless an earlier call with this key has done it (rule H5). */
+  undo(request: UndoRequest, key: string | undefined): Promise<UndoOutcome> {
     const once = key === undefined ? undefined : { key, fingerprint: fingerprint('undo', request) };
     return this.#batches.undo.call((deadline) => this.#store.undo(request, once, deadline));
   }
@@ -230,7 +223,7 @@ function batchesOf(store: BookStore, times: Times['books']) {
     longSearch,
     /** What is read of the log. */
     history: jobs<unknown>(limits.history, times),
-    undo: jobs<Awaited<ReturnType<BookStore['undo']>>>(limits.bulk, times),
+    undo: jobs<UndoOutcome>(limits.bulk, times),
   };
 }
 

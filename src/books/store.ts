@@ -182,6 +182,9 @@ export interface Undone {
 /** Why nothing was taken back: the log has no such change; it begins later; too many books; several servers keep them. */
 export type NotUndone = 'unknown' | 'beyond' | 'many' | 'distributed';
 
+/** What became of an undo; `conflict` if its key has been used for another request. */
+export type UndoOutcome = (Undone & { readonly isReplay: boolean }) | NotUndone | 'conflict';
+
 /** The store is unreachable, too slow or cannot write (rule 23). The cause is for the log, never for a client. */
 export class StoreUnavailable extends Error {
   readonly kind: StoreFault;
@@ -278,15 +281,8 @@ export interface BookStore {
    */
   states(id: number, before: number | undefined, most: number, deadline: number): Promise<States>;
 
-  /**
-   * Takes changes back, all of them in one step with the key (rule H5).
-   * @returns `conflict` if the key has been used for another request.
-   */
-  undo(
-    request: UndoRequest,
-    once: Once | undefined,
-    deadline: number,
-  ): Promise<(Undone & { readonly isReplay: boolean }) | NotUndone | 'conflict'>;
+  /** Takes changes back, all of them in one step with the key (rule H5). */
+  undo(request: UndoRequest, once: Once | undefined, deadline: number): Promise<UndoOutcome>;
 
   /** Opens a list; resolves once its first chunk is available, so that no answer begins before that. */
   list(): Promise<BookList>;

@@ -152,6 +152,24 @@ export function* batchesOf(ranges: readonly IdRange[], size: number): Generator<
   if (batch.length > 0) yield batch;
 }
 
+/**
+ * SQL for the newest events that have changed books, with so many as $1.
+ * @param at makes it milliseconds since 1970.
+ */
+export const eventsWith = (at: (at: string) => string) => `
+  select event.number, min(event.event) as event, ${at('min(event.at)')} as at, min(event.title) as name,
+    cast(sum(part.last - part.book + 1) as float) as books
+  from book_log as event join book_log as part on part.part_of = event.number
+  where event.book = 0 and event.event in ('import', 'undo') and part.book > 0
+  group by event.number order by event.number desc limit $1`;
+
+/** The newest row of the book $1 stays when it is forgotten, as $2, so that followers and the index have the removal. */
+export const NEWEST_ROW = 'select max(number) as number from book_log where book = $1';
+export const FORGET = [
+  `update book_log set ${FIELD_NAMES.map((name) => `${name} = null`)} where book = $1 and number = $2`,
+  'delete from book_log where book = $1 and last = $1 and number < $2',
+];
+
 /** What is kept with the key of an undo, and back. */
 export const asNumbers = ({ change, undone, left }: Undone) => [change ?? 0, undone, ...left];
 export function asUndone([change = 0, undone = 0, ...left]: readonly number[]): Undone {

@@ -10,6 +10,7 @@ import { StoreUnavailable } from '../../src/books/store.ts';
 import { createLog } from '../../src/log/log.ts';
 import type { Connections } from '../../src/stores/postgres/connections.ts';
 import { pruneLog } from '../../src/stores/postgres/history.ts';
+import { queryOn } from '../../src/stores/postgres/query.ts';
 import { TIMES } from '../../src/times.ts';
 import { Client, exchange } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
@@ -285,7 +286,7 @@ testOnPostgres('rule H6: the changes in the log are counted from time to time', 
   context.after(stop);
   for (const title of ['A', 'B']) await client.create({ title });
   const server = await connectTo(context, dbUrl);
-  const query = (_pool: string, text: string, values: unknown[]) => server.query(text, values);
+  const query = (_pool: string, text: string, values: unknown[]) => queryOn(server)(text, values);
   const often = timesWith({ history: { prune: 5 } });
   const connections = { query } as unknown as Connections;
   const pruning = pruneLog(connections, [{ place: 0, now: '' }], Number.POSITIVE_INFINITY, false, often);

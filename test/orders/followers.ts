@@ -353,7 +353,7 @@ export const followers = fc.asyncProperty(
       };
       /** Leaves out books after so many. */
       const find = async (ids: readonly number[], deadline: number) => {
-        const { rows } = await send('find', deadline, () => {
+        const rows = await send('find', deadline, () => {
           let left = heavy;
           return ids.map((id) => {
             const year = server.books.get(id);

@@ -129,7 +129,7 @@ export class Statements {
     deadline: number,
     carryOut: () => object[],
     wait: (end: number) => Promise<void> = async () => {},
-  ): Promise<{ rows: object[]; rowCount: number }> {
+  ): Promise<object[]> {
     const { time } = this.#order;
     if (time.now >= deadline) throw new StoreUnavailable('nothing is sent', 'late');
     const fate = this.isPrompt ? 'is answered' : this.#fates[this.#sent % this.#fates.length];
@@ -142,7 +142,7 @@ export class Statements {
       if (fate === 'fails') throw new StoreUnavailable('it fails');
       const rows = carryOut();
       if (fate === 'answer is lost') throw new StoreUnavailable('the connection breaks');
-      return { rows, rowCount: rows.length };
+      return rows;
     };
     return await (this.isPrompt ? run() : this.#order.later(`${name} ${fate}`, run));
   }

@@ -81,8 +81,8 @@ export const primary = fc.asyncProperty(
         setPrompt(false);
         const carry = async (numbers: readonly number[], deadline: number) => {
           const values = [numbers.join(' '), `${deadline}`];
-          const { rows } = await connections.query<Written>('batches', 'write', values, deadline);
-          const { numbers: written = '', timeline } = rows[0] ?? {};
+          const [row] = await connections.query<Written>('batches', 'write', values, deadline);
+          const { numbers: written = '', timeline } = row ?? {};
           return written.split(' ').map((number) => ({ number: Number(number), timeline }));
         };
         const batches = new Batches(carry, LIMITS, TIMES.books);

@@ -8,9 +8,10 @@ import { Catalogue } from '../../src/books/catalogue.ts';
 import type { Page, Search } from '../../src/books/search.ts';
 import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
 import { INDEX_VERSION } from '../../src/stores/book-index.ts';
-import type { Connections, Query } from '../../src/stores/postgres/connections.ts';
+import type { Connections } from '../../src/stores/postgres/connections.ts';
 import { PostgresFinder } from '../../src/stores/postgres/finder.ts';
 import type { Hosts } from '../../src/stores/postgres/hosts.ts';
+import type { Query } from '../../src/stores/postgres/query.ts';
 import { TIMES } from '../../src/times.ts';
 import { DEADLINE, Observed, Order, Statements } from './order.ts';
 
@@ -275,7 +276,7 @@ export const searches = fc.asyncProperty(
         const send = async (text: string, values: readonly unknown[] = []) => {
           const act = () => indexing.carryOut(text, values);
           // Behind the lock it makes no difference when the others are carried out.
-          if (!/for update|as now|books|commit/.test(text)) return { rows: act(), rowCount: 1 };
+          if (!/for update|as now|books|commit/.test(text)) return act();
           const wait = (end: number) => indexing.wait(text, () => order.pause(end - time.now));
           return statements.send(text === 'commit' ? text : 'statement', endOf(deadline), act, wait);
         };

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { type NotUndone, StoreUnavailable, type Undone } from '../../src/books/store.ts';
-import type { Query } from '../../src/stores/postgres/connections.ts';
+import type { Query } from '../../src/stores/postgres/query.ts';
 import { undo } from '../../src/stores/postgres/undo.ts';
 import { DEADLINE, Observed, Order, Statements } from './order.ts';
 

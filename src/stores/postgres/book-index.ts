@@ -9,11 +9,11 @@ import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
 import { Turn } from '../turn.ts';
-import type { Query } from './connections.ts';
-import { begin, withTimeout } from './limits.ts';
+import { begin } from './limits.ts';
 import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog } from './log.ts';
-import { BOOKS } from './statements.ts';
-import { changeStructure, look } from './structure.ts';
+import { codeOf, type Query, queryOn } from './query.ts';
+import { BOOKS, columnsOf } from './statements.ts';
+import { changeStructure } from './structure.ts';
 
 /** Rows of the log that are taken together, and books that are indexed together: a few milliseconds of work in this process. */
 export const STEP = 1000;
@@ -148,14 +148,9 @@ export interface IndexState {
   readonly behind: readonly string[];
 }
 
-/** Of the log. */
-export type Place = number | string;
-
 interface Position extends LogPosition {
   readonly isComplete: boolean;
 }
-
-const NO_TABLES: IndexTables = { hasTables: false, isSorted: false };
 
 interface IndexTables {
   /** Whether all tables of the index are there. */
@@ -170,13 +165,13 @@ interface IndexTables {
  * @param turn milliseconds of work before other work runs.
  * @returns about how many; 0 if the index has everything, or another version has made it.
  */
-export async function indexSome(query: Query, place: Place, turn: number): Promise<number> {
-  const [position] = (await query<Position>(LOCK, [place])).rows;
+export async function indexSome(query: Query, place: number | string, turn: number): Promise<number> {
+  const [position] = await query<Position>(LOCK, [place]);
   if (position === undefined) return 0;
   const found = await readLog<Book>(query, place, position, STEP, COLUMNS);
-  const { ids, position: after } = found;
-  if (Object.entries(after).every(([name, value]) => position[name as keyof Position] === value)) return 0;
-  const books = found.books ?? (await query<Book>(READ, [ids])).rows;
+  const { ids, position: after, isEnd } = found;
+  if (isEnd) return 0;
+  const books = found.books ?? (await query<Book>(READ, [ids]));
   await store(query, books, turn);
   if (books.length < ids.length) await query(REMOVE, [ids, books.map(({ id }) => id)]);
   const { seen, target, xid, number, next, last } = after;
@@ -191,13 +186,8 @@ async function store(query: Query, books: readonly Book[], time: number): Promis
     entries.push(entryOf(book));
     if (turn.isOver) await turn.next();
   }
-  await query(STORE, [
-    entries.map(({ id }) => id),
-    entries.map(({ titleKey }) => titleKey),
-    entries.map(({ authorKey }) => authorKey),
-    entries.map(({ year }) => year),
-    entries.map(vectorOf),
-  ]);
+  const keys = columnsOf(['id', 'titleKey', 'authorKey', 'year'], entries);
+  await query(STORE, [...keys, entries.map(vectorOf)]);
 }
 
 /**
@@ -211,9 +201,9 @@ export async function prepareIndex(
   times: Times['postgres'],
 ): Promise<void> {
   try {
-    await changeStructure(client, times, () => missingFrom(client, isDistributed, times));
+    await changeStructure(client, times, (query) => missingFrom(query, isDistributed));
   } catch (error) {
-    if ((error as { code?: string }).code !== FORBIDDEN) throw error;
+    if (codeOf(error) !== FORBIDDEN) throw error;
     throw new Error(
       `its index cannot be created or used (${(error as Error).message}): start the service once as the owner of the table "books", grant its rights, or set FIND=off`,
     );
@@ -221,19 +211,14 @@ export async function prepareIndex(
 }
 
 /** The statements that begin the index; none if it is sound. */
-async function missingFrom(
-  client: pg.Client,
-  isDistributed: boolean,
-  times: Times['postgres'],
-): Promise<string[]> {
-  const [{ hasTables, isSorted } = NO_TABLES] = await look<IndexTables>(client, times, DESCRIBE);
-  const [state] = hasTables
-    ? await look<{ follows: boolean | null; isComplete: boolean }>(client, times, FOLLOWS)
-    : [];
+async function missingFrom(query: Query, isDistributed: boolean): Promise<string[]> {
+  const [tables] = await query<IndexTables>(DESCRIBE);
+  const { hasTables, isSorted } = tables as IndexTables;
+  const [state] = hasTables ? await query<{ follows: boolean | null; isComplete: boolean }>(FOLLOWS) : [];
   if (state?.follows && (isSorted || !state.isComplete)) return [];
   // In this order: a book that is stored in between is in the log for the index.
-  const places = await look<PlaceOfLog>(client, times, PLACES);
-  const hasBooks = (await look(client, times, 'select 1 from books limit 1')).length > 0;
+  const places = await query<PlaceOfLog>(PLACES);
+  const hasBooks = (await query('select 1 from books limit 1')).length > 0;
   const rows = places.map(({ place, now }, position) => {
     const last = hasBooks && position === 0 ? LAST_ID : 0; // one place has the range of all books
     return `(${place}, ${INDEX_VERSION}, ${!hasBooks}, now(), '${now}', '${now}', ${last})`;
@@ -255,22 +240,22 @@ export async function* buildIndex(
   client: pg.Client,
   { indexLock, indexStep, turn }: Times['postgres'],
 ): AsyncGenerator<number, void> {
-  const query: Query = (text, values = []) => client.query(withTimeout(text, values, indexStep));
+  const query = queryOn(client, indexStep);
   const transaction = async <Result>(work: () => Promise<Result>) => {
     await query(begin(indexLock, 'isolation level read committed'));
     const result = await work();
     await query('commit');
     return result;
   };
-  const places = (await query<PlaceOfLog>(PLACES)).rows;
+  const places = await query<PlaceOfLog>(PLACES);
   for (const { place } of places) {
     while ((await transaction(() => indexSome(query, place, turn))) > 0) {
-      const [left] = (await query<{ books: number }>(LEFT)).rows;
+      const [left] = await query<{ books: number }>(LEFT);
       yield Math.max(1, left?.books ?? 0);
     }
   }
   await transaction(async () => {
-    const [position] = (await query<Position>(LOCK, [places[0]?.place])).rows;
+    const [position] = await query<Position>(LOCK, [places[0]?.place]);
     if (position?.isComplete !== false) return;
     for (const statement of [...INDEXES, 'analyze book_index']) await client.query(statement);
     await query('update book_index_state set is_complete = true');
@@ -287,10 +272,5 @@ function vectorOf({ titleWords, authorWords }: IndexEntry): string {
 
 /** No word has a quote or a backslash. */
 function lexemes(words: string, position: string): string {
-  return words === ''
-    ? ''
-    : words
-        .split(' ')
-        .map((word) => `'${word}':${position}`)
-        .join(' ');
+  return words.replace(/[^ ]+/g, `'$&':${position}`);
 }

@@ -4,14 +4,7 @@
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import {
-  BOOK_FIELDS,
-  BOOK_ID,
-  type Book,
-  type BookFields,
-  FIELD_NAMES,
-  LAST_SEQUENTIAL_ID,
-} from '../../books/book.ts';
+import { BOOK_FIELDS, BOOK_ID, type Book, type BookFields, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
 import type { UndoRequest } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
@@ -29,11 +22,12 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { batchesOf, changeOf, countOf, type LogEvent } from '../states.ts';
-import type { Query } from './connections.ts';
+import { batchesOf, countOf, eventsWith, FORGET, type LogEvent, NEWEST_ROW } from '../states.ts';
+import { statesOf } from './history.ts';
 import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
 import { begin, refusePartial } from './limits.ts';
-import { about, CONTINUE_EVENT, NEW_NUMBER, NOTE_EVENT } from './log.ts';
+import { CONTINUE_EVENT, NEW_NUMBER, NOTE_EVENT } from './log.ts';
+import { type Query, queryOn } from './query.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
@@ -77,25 +71,7 @@ const INSERT_NEW = `
     stored as (insert into books (${FIELDS}) select ${FIELDS} from new returning ${FIELDS})
   select ${COUNTS}, (select count(*) from new) as sent from stored`;
 
-/** Those of a book; the newest row stays, so that followers and the index have the removal. */
-const NEWEST_ROW = 'select max(number) as number from book_log where book = $1';
-const FORGET_NEWEST =
-  'update book_log set title = null, author = null, year = null where book = $1 and number = $2';
-const FORGET_OTHERS = 'delete from book_log where book = $1 and last = $1 and number < $2';
-
-/** Those without a part have changed nothing. */
-const EVENTS = `
-  select event.number, event.event, extract(epoch from event.at)::float8 * 1000 as at, event.title as name,
-    sum(part.last - part.book + 1)::float8 as books
-  from book_log as event join book_log as part on part.part_of = event.number
-  where event.book = 0 and event.event in ('import', 'undo') and part.book > 0
-  group by event.number, event.event, event.at, event.title order by event.number desc limit $1`;
-
-/** Of a change that altered something. */
-const NEWEST_CHANGE = `
-  select ${changeOf('$1::bigint')} as number from ${about('0', '$1::bigint')}
-  where row(${FIELDS}) is distinct from row(${FIELD_NAMES.map((name) => `(select ${name} from books where id = $1)`)})
-  order by number desc limit 1`;
+const EVENTS = eventsWith((at) => `extract(epoch from ${at})::float8 * 1000`);
 
 /**
  * Connects; in mode `write`, creates or updates the structure.
@@ -122,15 +98,15 @@ export async function openPostgresBulk(
       await createStructure(client, postgres);
       return store;
     }
-    await refusePartial(client, postgres.describe);
-    const [found] = (await client.query<{ encoding: string }>(BOOKS_IN)).rows;
+    await refusePartial(queryOn(client, postgres.describe));
+    const [found] = await queryOn(client)<{ encoding: string }>(BOOKS_IN);
     if (found?.encoding === 'SQL_ASCII')
       throw new Error('its encoding is SQL_ASCII, so its texts may be in any');
     if (found === undefined) {
       await store.close();
       return undefined;
     }
-    const standby = standbys && new Standby(standbys, (text) => client.query(text), times);
+    const standby = standbys && new Standby(standbys, (text) => queryOn(client)(text), times);
     const onStandby = await standby?.connect();
     if (onStandby === undefined) return store;
     await store.close();
@@ -143,6 +119,7 @@ export async function openPostgresBulk(
 
 class PostgresBulk implements BulkStore {
   readonly #client: pg.Client;
+  readonly #query: Query;
   readonly #times: Times['postgres'];
   readonly #connect: Barrier['connect'];
   readonly assertNewest: () => Promise<void>;
@@ -161,6 +138,7 @@ class PostgresBulk implements BulkStore {
     assertNewest: () => Promise<void>,
   ) {
     this.#client = client;
+    this.#query = queryOn(client);
     this.#times = times;
     this.#connect = connect;
     this.assertNewest = assertNewest;
@@ -251,12 +229,13 @@ class PostgresBulk implements BulkStore {
   }
 
   async newestChangeOf(id: number): Promise<number | undefined> {
-    return (await this.#query<{ number: number }>(NEWEST_CHANGE, [id]))[0]?.number;
+    const newest = await statesOf(this.#query, 0, id, undefined, 1);
+    return newest.states[0]?.change ?? undefined;
   }
 
   async undo(request: UndoRequest, isDryRun: boolean) {
     if (await this.#isDistributed()) return 'distributed' as const;
-    const query: Query = (text, values = []) => this.#client.query(text, values);
+    const query = this.#query;
     const selection = await select(query, request);
     if (typeof selection === 'string') return selection;
     const ranges = await booksOf(query, selection);
@@ -271,8 +250,7 @@ class PostgresBulk implements BulkStore {
   async forget(id: number): Promise<void> {
     await this.#query('delete from books where id = $1', [id]);
     const [newest] = await this.#query<{ number: number }>(NEWEST_ROW, [id]);
-    for (const statement of [FORGET_NEWEST, FORGET_OTHERS])
-      await this.#query(statement, [id, newest?.number]);
+    for (const statement of FORGET) await this.#query(statement, [id, newest?.number]);
   }
 
   async removeAll(): Promise<void> {
@@ -294,7 +272,7 @@ class PostgresBulk implements BulkStore {
   }
 
   async #isDistributed(): Promise<boolean> {
-    await this.#shards.read((text) => this.#query(text));
+    await this.#shards.read(this.#query);
     return this.#shards.areSeveral;
   }
 
@@ -319,10 +297,6 @@ class PostgresBulk implements BulkStore {
     copy.on('error', () => {}); // there may be more than one
     await pipeline(lines, copy);
     assertAllTaken(copy.rowCount, sent);
-  }
-
-  async #query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {
-    return (await this.#client.query<Row>(text, values)).rows;
   }
 
   async #row<Row extends pg.QueryResultRow>(text: string): Promise<Row> {

@@ -50,7 +50,7 @@ export class BookChanger {
     const merged = new Map<number, BookChanges>();
     for (const { id, changes } of updates) merged.set(id, { ...merged.get(id), ...changes });
     const changes = [...merged].map(([id, changes]) => ({ id, ...changes }));
-    const { rows } = await this.#query(this.#statements.update, columnsOf(ID_AND_NAMES, changes), deadline);
+    const rows = await this.#query(this.#statements.update, columnsOf(ID_AND_NAMES, changes), deadline);
     // They are as they were; the changes applied to them are known.
     const states = new Map(rows.map((row) => [row.id, row]));
     return updates.map(({ id, changes }) => {
@@ -64,7 +64,7 @@ export class BookChanger {
   }
 
   async remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]> {
-    const { rows } = await this.#query(this.#statements.remove, [[...new Set(ids)]], deadline);
+    const rows = await this.#query(this.#statements.remove, [[...new Set(ids)]], deadline);
     const states = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => {
       if (!states.get(id)?.held) return states.delete(id); // true for the first call of each book only
@@ -131,7 +131,7 @@ export class BookChanger {
     const statements = this.#statements;
     return this.#connections.transaction(pool, deadline, async (query) => {
       const ids = new Set(changes.map(({ id }) => id));
-      const { rows } = await query<Row>(pool === 'held' ? statements.lock : statements.lockFree, [[...ids]]);
+      const rows = await query<Row>(pool === 'held' ? statements.lock : statements.lockFree, [[...ids]]);
       const held = new Set(rows.filter((row) => row.held).map(({ id }) => id));
       const states = new Map(rows.map(({ id, title, author, year }) => [id, { id, title, author, year }]));
       const changed = new Set<number>();
@@ -153,7 +153,7 @@ export class BookChanger {
         const all = columns[0]?.length;
         if (all === 0) return;
         // Else a write that a trigger of an operator has skipped would be acknowledged.
-        if ((await query(text, [...columns])).rowCount !== all)
+        if ((await query(text, [...columns])).length !== all)
           throw new StoreUnavailable(`a trigger has skipped some of the writes: ${all}`, 'refused');
       };
       const left = [...changed].flatMap((id) => states.get(id) ?? []);

@@ -10,6 +10,8 @@ import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
 import { findWritable, type Hosts, isNewer, type Primary, refuseReadOnly, settingsFor } from './hosts.ts';
 import { beginWithin, type Limited, limitConnection } from './limits.ts';
+import { CANCELED, codeOf, type Query } from './query.ts';
+import type { Connection } from './snapshot.ts';
 
 export const LIST_CONNECTIONS = 8;
 
@@ -28,9 +30,6 @@ const BATCHES_OF_SERVER = 5;
 /** The server rolled back the whole transaction; the statement can simply be retried. */
 const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
 const MAX_ATTEMPTS = 5;
-
-/** The server ended the statement, at its limit of time for example. */
-export const CANCELED = '57014';
 
 /** The server's own errors that mean that a host is going away, or takes no writes any more. */
 export const HOST_FAILURE = /^(08|57P|25006)/;
@@ -76,12 +75,6 @@ class Client extends pg.Client implements pg.PoolClient {
 /** The pools for single statements and transactions. */
 type StatementPool = keyof Times['postgres']['statement'];
 
-/** Sends one statement of a transaction. */
-export type Query = <Row extends pg.QueryResultRow>(
-  text: string,
-  values?: unknown[],
-) => Promise<pg.QueryResult<Row>>;
-
 type Pools = Readonly<Record<keyof typeof CONNECTIONS, pg.Pool>>;
 
 export class Connections {
@@ -112,7 +105,7 @@ export class Connections {
   }
 
   /**
-   * Sends one statement. One whose outcome is unknown is not retried. Nothing is sent after the deadline, and the server
+   * Sends one statement, and returns its rows. One whose outcome is unknown is not retried. Nothing is sent after the deadline, and the server
    * ends what is in progress then.
    * @param name of a statement that takes longer to plan than to run: each connection plans it once, unless a pooler is in between.
    * @throws StoreUnavailable
@@ -123,13 +116,14 @@ export class Connections {
     values: unknown[],
     deadline: number,
     name?: string,
-  ): Promise<pg.QueryResult<Row>> {
+  ): Promise<Row[]> {
     const { query: silence, statement } = this.#times;
-    return this.#send(kind, deadline, (client, left) => {
+    return this.#send(kind, deadline, async (client, left) => {
       const send = (name?: string) => client.query<Row>({ name, text, values });
-      if (client.limited.isLimited && left === statement[kind]) return client.answered(send(name), silence);
+      if (client.limited.isLimited && left === statement[kind])
+        return (await client.answered(send(name), silence)).rows;
       const sent = [client.begin(left), send(), client.query('commit')] as const;
-      return client.answered(Promise.all(sent), silence).then(([, result]) => result);
+      return (await client.answered(Promise.all(sent), silence))[1].rows;
     });
   }
 
@@ -149,7 +143,7 @@ export class Connections {
       const query: Query = async (text, values = []) => {
         if (performance.now() >= deadline) throw OVERDUE;
         const sent = client.answered(client.query({ text, values }), this.#times.query);
-        return (await Promise.all([begun, sent]))[1];
+        return (await Promise.all([begun, sent]))[1].rows;
       };
       try {
         const result = await work(query);
@@ -214,8 +208,9 @@ export class Connections {
    * A connection for statements of several calls. The caller releases it.
    * @throws StoreUnavailable
    */
-  take(kind: Exclude<keyof Pools, StatementPool>): Promise<pg.PoolClient> {
-    return this.#connect(kind, performance.now() + 2 * this.#times.connect);
+  async take(kind: Exclude<keyof Pools, StatementPool>): Promise<Connection> {
+    const client = await this.#connect(kind, performance.now() + 2 * this.#times.connect);
+    return { client, release: (isBroken) => client.release(isBroken) };
   }
 
   /** The error for callers. */
@@ -307,9 +302,4 @@ export class Connections {
       }
     }
   }
-}
-
-/** The server's error code; undefined if the error is not the server's. */
-function codeOf(error: unknown): string | undefined {
-  return error instanceof pg.DatabaseError ? (error.code ?? '') : undefined;
 }

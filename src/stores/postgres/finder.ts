@@ -2,29 +2,21 @@
 // `sqlite/finder.ts`.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
+import type { QueryResultRow } from 'pg';
 import type { Page, Search } from '../../books/search.ts';
 import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { INDEX_VERSION, MOST_AT_ONCE, PAUSE_FOR_WRITERS } from '../book-index.ts';
 import { findPage, type SearchableIndex } from '../finding.ts';
 import type { Statement } from '../search-sql.ts';
-import {
-  buildIndex,
-  type IndexState,
-  indexSome,
-  MADE_AT,
-  type Place,
-  STATE,
-  STEP,
-  WHOLE_STATE,
-} from './book-index.ts';
-import { CANCELED, type Connections } from './connections.ts';
+import { buildIndex, type IndexState, indexSome, MADE_AT, STATE, STEP, WHOLE_STATE } from './book-index.ts';
+import type { Connections } from './connections.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
-import { beginWithin, withTimeout } from './limits.ts';
+import { beginWithin } from './limits.ts';
 import { WRITTEN, type Written } from './log.ts';
 import type { LogKeeper } from './log-keeper.ts';
+import { CANCELED, codeOf, queryOn } from './query.ts';
 import type { Standby } from './standby.ts';
 
 /** The part of a search's time that a standby has; then the primary is asked. */
@@ -105,7 +97,7 @@ export class PostgresFinder {
     const connections = this.#connections;
     const end = this.#endOf(deadline, most);
     const query: Select = (kind, sql, values) => connections.query(kind, sql, [...values], end);
-    return findPage(search, new PostgresSearch(query, most));
+    return findPage(search, indexBy(query, most));
   }
 
   /** When the statements of a search that begin now have to end. */
@@ -130,11 +122,11 @@ export class PostgresFinder {
         if (limit <= 0) throw LONG;
         client.query(before + beginWithin(limit)).catch(() => {}); // if it fails, so does what follows
         before = 'commit; ';
-        return client.query(withTimeout(text, [...values], limit + notice)).catch((error) => {
-          throw error instanceof pg.DatabaseError && error.code === CANCELED ? LONG : error;
+        return queryOn(client, limit + notice)(text, [...values]).catch((error) => {
+          throw codeOf(error) === CANCELED ? LONG : error;
         });
       };
-      const page = await findPage(search, new PostgresSearch(query, most)).catch((error: unknown) => {
+      const page = await findPage(search, indexBy(query, most)).catch((error: unknown) => {
         if (most !== undefined && isLate(error)) return LONG; // the standby stays
         throw error;
       });
@@ -187,17 +179,17 @@ export class PostgresFinder {
   }
 
   /** @returns the one row of a statement. */
-  async #ask<Row extends object>(
+  async #ask<Row extends QueryResultRow>(
     text: string,
     deadline = Number.POSITIVE_INFINITY,
     name?: string,
   ): Promise<Row> {
     const end = Math.min(performance.now() + this.#times.indexStatement, deadline);
-    return (await this.#connections.query<Row>('searches', text, [], end, name)).rows[0] as Row;
+    return (await this.#connections.query<Row>('searches', text, [], end, name))[0] as Row;
   }
 
   /** Indexes some books in each of these places, unless that is in progress already; then it waits for the end of it. */
-  #index(places: readonly Place[]): Promise<number> {
+  #index(places: readonly string[]): Promise<number> {
     if (this.#indexing !== undefined) return this.#indexing;
     this.#indexingSince = performance.now();
     const end = this.#indexingSince + this.#times.indexStep;
@@ -283,35 +275,24 @@ type Select = (
   kind: 'searches' | 'counts',
   sql: string,
   values: readonly unknown[],
-) => Promise<pg.QueryResult>;
+) => Promise<readonly object[]>;
 
-/** The index as one search sees it. */
-class PostgresSearch implements SearchableIndex {
-  readonly dialect = POSTGRES_DIALECT;
-  readonly #query: Select;
-  readonly #isShort: boolean;
-
-  constructor(query: Select, most: number | undefined) {
-    this.#query = query;
-    this.#isShort = most !== undefined;
-  }
-
-  select({ sql, values }: Statement): Promise<unknown[][]> {
-    return this.#select('searches', sql, values);
-  }
-
-  async count({ sql, values }: Statement): Promise<number | undefined> {
-    try {
-      const [[count] = []] = await this.#select(this.#isShort ? 'searches' : 'counts', sql, values);
-      return Number(count);
-    } catch (error) {
-      if (this.#isShort || !(error instanceof StoreUnavailable)) throw error;
-      return undefined;
-    }
-  }
-
-  async #select(kind: 'searches' | 'counts', sql: string, values: readonly unknown[]): Promise<unknown[][]> {
-    const { rows } = await this.#query(kind, sql, values);
-    return rows.map((row) => Object.values(row));
-  }
+/** The index as one search sees it; `most` is undefined for a long one. */
+function indexBy(query: Select, most: number | undefined): SearchableIndex {
+  const isShort = most !== undefined;
+  const select = async (kind: Parameters<Select>[0], { sql, values }: Statement): Promise<unknown[][]> =>
+    (await query(kind, sql, values)).map(Object.values);
+  return {
+    dialect: POSTGRES_DIALECT,
+    select: (statement) => select('searches', statement),
+    count: async (statement) => {
+      try {
+        const [[count] = []] = await select(isShort ? 'searches' : 'counts', statement);
+        return Number(count);
+      } catch (error) {
+        if (isShort || !(error instanceof StoreUnavailable)) throw error;
+        return undefined;
+      }
+    },
+  };
 }

@@ -2,9 +2,9 @@
 // `sqlite/history.ts`.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import pg, { type QueryResultRow } from 'pg';
+import type { QueryResultRow } from 'pg';
 import type { Book } from '../../books/book.ts';
-import { type Changes, HEAVY, type Left, type States, StoreUnavailable } from '../../books/store.ts';
+import { type Changes, HEAVY, type Left, type States } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { FIELDS, TEXT_BYTES } from '../columns.ts';
 import { BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
@@ -20,6 +20,7 @@ import {
   pruneStatement,
   readLog,
 } from './log.ts';
+import { codeOf, type Query } from './query.ts';
 
 /** Milliseconds, and microseconds, since 1970. */
 const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1000)::float8`;
@@ -90,21 +91,22 @@ const ALL_ROWS = `
   select null::bigint as change, null::float8 as at, ${FIELDS} from books where id = $2
   union all (${OLDER_ROWS}) order by change desc nulls first`;
 
-/** A place in a cursor. */
-interface PlaceInCursor extends LogPosition {
-  readonly place: number;
-  readonly server: string;
-  readonly newest: string;
-}
-
 interface PlaceNow {
   readonly server: string;
   readonly newest: string;
 }
 
+/** A place in a cursor. */
+interface PlaceInCursor extends LogPosition, PlaceNow {
+  readonly place: number;
+}
+
 /** Of the values in a cursor. */
 const NAMES = ['place', 'server', 'newest', 'seen', 'target', 'xid', 'number', 'next', 'last'] as const;
 const NUMBERS: ReadonlySet<string> = new Set(['place', 'number', 'next', 'last']);
+
+/** The class of codes for values that are none of their type. */
+const INVALID_VALUE = '22';
 
 type Find = (ids: readonly number[], deadline: number) => Promise<readonly (Book | undefined | Left)[]>;
 
@@ -150,7 +152,7 @@ export class History {
         if (changes.length > 0 || left === 1) return { changes, cursor: cursorOf(places) };
       }
     } catch (error) {
-      if (isInvalidValue(error)) return 'gone'; // the cursor has texts that are no snapshots
+      if (codeOf(error)?.startsWith(INVALID_VALUE)) return 'gone'; // the cursor has texts that are no snapshots
       throw error;
     }
     return 'gone'; // it has no places
@@ -173,13 +175,9 @@ export class History {
     most: number,
     deadline: number,
   ): Promise<{ changes: Changes['changes']; after: PlaceInCursor } | 'gone'> {
-    const query = async <Row extends QueryResultRow>(text: string, values: unknown[] = []) =>
-      this.#connections.query<Row>('batches', text, values, deadline);
+    const query: Query = (text, values = []) => this.#query(text, values, deadline);
     for (let before: LogPosition = position, count = most; ; ) {
-      const { ids, position: after } = await readLog(query, place, before, count, 'id');
-      const isEnd = Object.entries(after).every(
-        ([name, value]) => before[name as keyof LogPosition] === value,
-      );
+      const { ids, position: after, isEnd } = await readLog(query, place, before, count, 'id');
       if (ids.length === 0 && !isEnd) {
         before = after;
         continue;
@@ -191,11 +189,7 @@ export class History {
         continue;
       }
       // Last: the log has not been pruned before it was read, and the page is not newer than its newest row.
-      const [now] = await this.#query<PlaceNow & { isKnown: boolean }>(
-        PLACE,
-        [place, position.seen, newest],
-        deadline,
-      );
+      const [now] = await query<PlaceNow & { isKnown: boolean }>(PLACE, [place, position.seen, newest]);
       if (now?.server !== server || !now.isKnown) return 'gone';
       const changes = ids.map((id, index) => ({
         id,
@@ -216,24 +210,9 @@ export class History {
     return new Map(all.flat().map(({ id, at }) => [id, at]));
   }
 
-  /** @param before the number of a change; undefined to begin with the present state. */
-  async states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
-    const place = this.#placeOf(id);
-    const ask = <Row extends QueryResultRow>(text: string, ...more: unknown[]) =>
-      this.#query<Row>(text, [place, id, ...more], deadline);
-    let end = before ?? Number.MAX_SAFE_INTEGER;
-    let rows = await ask<RowOfBook>(before === undefined ? ALL_ROWS : OLDER_ROWS, end);
-    const isPresent = rows[0]?.change === null;
-    const [latest] = before === undefined ? rows.slice(0, isPresent ? 1 : 0) : await ask<Fields>(ROW, before);
-    if (before !== undefined && latest === undefined) return { states: [], next: undefined }; // it is no longer kept
-    if (isPresent) rows = rows.slice(1);
-    const states = new BookStates(id, latest, most);
-    for (; rows.length > 0; rows = await ask<RowOfBook>(OLDER_ROWS, end)) {
-      for (const row of rows) if (states.add(row)) return states.full;
-      end = (rows.at(-1) as RowOfBook).change;
-    }
-    const began = await this.#query<{ at: number }>(`select ${milliseconds(BEGAN)} as at`, [place], deadline);
-    return states.whole(began[0]?.at ?? 0);
+  states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
+    const query: Query = (text, values = []) => this.#query(text, values, deadline);
+    return statesOf(query, this.#placeOf(id), id, before, most);
   }
 
   /** Calls back after each write of this process and, somewhat later, of others. @returns ends that. */
@@ -272,19 +251,37 @@ export class History {
     }
   }
 
-  async #query<Row extends QueryResultRow>(
-    text: string,
-    values: unknown[],
-    deadline: number,
-  ): Promise<readonly Row[]> {
-    return (await this.#connections.query<Row>('batches', text, values, deadline)).rows;
+  #query<Row extends QueryResultRow>(text: string, values: unknown[], deadline: number): Promise<Row[]> {
+    return this.#connections.query('batches', text, values, deadline);
   }
 }
 
-/** SQLSTATE class 22. */
-function isInvalidValue(error: unknown): boolean {
-  const cause = error instanceof StoreUnavailable ? error.cause : undefined;
-  return cause instanceof pg.DatabaseError && /^22/.test(cause.code ?? '');
+/**
+ * States of a book, whose rows are in a place of the log.
+ * @param before the number of a change; undefined to begin with the present state.
+ */
+export async function statesOf(
+  query: Query,
+  place: number,
+  id: number,
+  before: number | undefined,
+  most: number,
+): Promise<States> {
+  const ask = <Row extends QueryResultRow>(text: string, more: unknown) =>
+    query<Row>(text, [place, id, more]);
+  let end = before ?? Number.MAX_SAFE_INTEGER;
+  let rows = await ask<RowOfBook>(before === undefined ? ALL_ROWS : OLDER_ROWS, end);
+  const isPresent = rows[0]?.change === null;
+  const [latest] = before === undefined ? rows.slice(0, isPresent ? 1 : 0) : await ask<Fields>(ROW, before);
+  if (before !== undefined && latest === undefined) return { states: [], next: undefined }; // it is no longer kept
+  if (isPresent) rows = rows.slice(1);
+  const states = new BookStates(id, latest, most);
+  for (; rows.length > 0; rows = await ask<RowOfBook>(OLDER_ROWS, end)) {
+    for (const row of rows) if (states.add(row)) return states.full;
+    end = (rows.at(-1) as RowOfBook).change;
+  }
+  const [began] = await query<{ at: number }>(`select ${milliseconds(BEGAN)} as at`, [place]);
+  return states.whole(began?.at ?? 0);
 }
 
 function cursorOf(places: readonly PlaceInCursor[]): unknown[] {
@@ -313,7 +310,7 @@ const COUNT = ['desc', 'asc'].map((order) => {
 /** Removing what is old from the log. */
 export interface Pruning {
   /** About how many changes the log had at the latest look; undefined before the first one. */
-  readonly changes: number | undefined;
+  changes: number | undefined;
   end(): void;
 }
 
@@ -333,7 +330,7 @@ export function pruneLog(
   const confirmed = Math.min(kept, history.day);
   const ask = async <Row extends QueryResultRow>(text: string, ...values: unknown[]) => {
     const end = performance.now() + postgres.indexStatement;
-    return (await connections.query<Row>('searches', text, values, end)).rows[0];
+    return (await connections.query<Row>('searches', text, values, end))[0];
   };
   const prune = async (place: number) => {
     const now = (await ask<{ now: string }>(NOW, place))?.now;
@@ -342,7 +339,6 @@ export function pruneLog(
       isMore = (await ask<{ isMore: boolean }>(statement, place, kept, now, confirmed))?.isMore ?? false;
     if (kept > 0) await ask(NOTE_LOOK, place, confirmed);
   };
-  let changes: number | undefined;
   const look = async () => {
     let sum = 0;
     for (const { place } of places) {
@@ -351,14 +347,9 @@ export function pruneLog(
         (await ask<{ count: number }>(`select (${COUNT.join(' - ')} + 1)::float8 as count`, place))?.count ??
         0;
     }
-    changes = sum;
+    pruning.changes = sum;
   };
-  const lookAgain = () => void look().catch(() => {}); // requests report a fault
-  const timer = setInterval(lookAgain, history.prune).unref();
-  return {
-    get changes() {
-      return changes;
-    },
-    end: () => clearInterval(timer),
-  };
+  const timer = setInterval(() => look().catch(() => {}), history.prune).unref(); // requests report a fault
+  const pruning: Pruning = { changes: undefined, end: () => clearInterval(timer) };
+  return pruning;
 }

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { reasonOf } from '../../error-words.ts';
 import type { Times } from '../../times.ts';
-import { withTimeout } from './limits.ts';
+import { codeOf, queryOn } from './query.ts';
 import { TLS_PARAMETERS, type Tls, takeTlsAttempts } from './tls.ts';
 import { urlsOfHosts } from './url.ts';
 
@@ -167,20 +167,23 @@ export async function assertNewest(
 
 /** @throws Error when the server takes no writes, or does not answer. */
 export async function refuseReadOnly(client: pg.ClientBase, timeout: number): Promise<void> {
-  const question = withTimeout('show transaction_read_only', [], timeout);
-  const { rows } = await client.query<{ transaction_read_only: string }>(question);
-  if (rows[0]?.transaction_read_only !== 'off') throw new Error(READ_ONLY);
+  const query = queryOn(client, timeout);
+  const [found] = await query<{ transaction_read_only: string }>('show transaction_read_only');
+  if (found?.transaction_read_only !== 'off') throw new Error(READ_ONLY);
 }
 
 async function ask(host: Host, timeout: number, times: Times['postgres']): Promise<Primary> {
   const { client, ...found } = await connectTo(host, timeout, times);
   try {
     await refuseReadOnly(client, timeout);
-    const { rows } = await client.query(withTimeout(TIMELINE, [], timeout)).catch((error) => {
-      if (error instanceof pg.DatabaseError) return { rows: [] };
+    const [timeline] = await queryOn(
+      client,
+      timeout,
+    )(TIMELINE).catch((error) => {
+      if (codeOf(error) !== undefined) return [];
       throw error;
     });
-    return { ...found, system: '', timeline: '', ...rows[0] };
+    return { ...found, system: '', timeline: '', ...timeline };
   } finally {
     void client.end();
   }

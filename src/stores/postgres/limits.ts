@@ -4,6 +4,7 @@
 // time is left, the limit is set in the transaction of the statement.
 
 import type pg from 'pg';
+import { type Query, queryOn } from './query.ts';
 
 const TABLES = ['books', 'book_requests', 'book_log', 'book_log_state', 'book_index', 'book_index_state'];
 
@@ -25,11 +26,11 @@ const ROW_SECURITY = `case when not (select bool_or(is_partial) from (${BY_POLIC
 export const PARTIAL = `select name from (${BY_POLICIES}) as found where is_partial order by name limit 1`;
 
 /** @throws Error if the server hides rows of the catalogue from this role. */
-export async function refusePartial(client: pg.ClientBase, timeout: number): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(withTimeout(PARTIAL, [], timeout));
-  if (rows[0] !== undefined)
+export async function refusePartial(query: Query): Promise<void> {
+  const [hidden] = await query<{ name: string }>(PARTIAL);
+  if (hidden !== undefined)
     throw new Error(
-      `row level security hides rows of its table "${rows[0].name}" from this role: give it the attribute bypassrls, or a policy that shows all`,
+      `row level security hides rows of its table "${hidden.name}" from this role: give it the attribute bypassrls, or a policy that shows all`,
     );
 }
 
@@ -61,14 +62,6 @@ export interface Limited {
 }
 
 /**
- * A statement with an option that the driver's own description lacks.
- * @param timeout milliseconds for the answer; the connection cannot be used any more after a longer time.
- */
-export function withTimeout(text: string, values: unknown[], timeout: number) {
-  return { text, values, query_timeout: timeout };
-}
-
-/**
  * Limits all statements of a new connection, unless a pooler is in between.
  * @param timeout milliseconds for the answer.
  * @throws the driver's error.
@@ -79,8 +72,8 @@ export async function limitConnection(
   timeout: number,
 ): Promise<Limited> {
   const { processID } = client as unknown as { processID: number };
-  const question = withTimeout(LIMIT_CONNECTION, [String(milliseconds), processID], timeout);
-  return (await client.query<Limited>(question)).rows[0] as Limited;
+  const query = queryOn(client, timeout);
+  return (await query<Limited>(LIMIT_CONNECTION, [String(milliseconds), processID]))[0] as Limited;
 }
 
 /**

@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { BookList } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import type { Connections } from './connections.ts';
-import { withTimeout } from './limits.ts';
+import { queryOn } from './query.ts';
 import { type Barrier, beginSnapshot, type Connection, textParts } from './snapshot.ts';
 import type { Standby } from './standby.ts';
 import { jsonOf } from './text.ts';
@@ -27,13 +27,9 @@ export async function listBooks(
     return openList({ client, release }, undefined, postgres, inTime);
   });
   if (onStandby !== undefined) return onStandby;
-  const take = async (kind: 'lists' | 'barriers') => {
-    const client = await connections.take(kind);
-    return { client, release: (isBroken: boolean) => client.release(isBroken) };
-  };
-  const taken = await take('lists');
+  const taken = await connections.take('lists');
   try {
-    const barrier = isDistributed ? { connect: () => take('barriers'), signal } : undefined;
+    const barrier = isDistributed ? { connect: () => connections.take('barriers'), signal } : undefined;
     return await openList(taken, barrier, postgres, signal);
   } catch (error) {
     taken.release(true);
@@ -65,7 +61,10 @@ async function openList(
     state = 'closed';
     client.off('error', breakOff);
     if (!isWhole) return release(true); // rows are still arriving: only this stops them
-    client.query(withTimeout('commit', [], times.query)).then(
+    queryOn(
+      client,
+      times.query,
+    )('commit').then(
       () => release(false),
       () => release(true),
     );

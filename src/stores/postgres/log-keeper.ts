@@ -2,11 +2,12 @@
 // log begins again.
 // Does not: look on Citus, where only a start does.
 
-import pg, { type QueryResultRow } from 'pg';
 import { StoreUnavailable } from '../../books/store.ts';
 import { within } from '../../within.ts';
 import { STATE } from './book-index.ts';
+import type { Connections } from './connections.ts';
 import { IS_SOUND } from './log.ts';
+import { codeOf } from './query.ts';
 
 /** A table or a column is missing. */
 const MISSING = new Set(['42P01', '42703']);
@@ -19,19 +20,14 @@ const IS_WHOLE = `
     end as "isWhole"
   from (${STATE}) as state`;
 
-export type Ask = <Row extends QueryResultRow>(text: string, deadline: number) => Promise<Row | undefined>;
-
 export class LogKeeper {
-  readonly #ask: Ask;
-  readonly #begin: () => Promise<void>;
-  #beginning: Promise<void> | undefined;
+  readonly #connections: Connections;
+  readonly #begin: () => Promise<unknown>;
+  #beginning: Promise<unknown> | undefined;
 
-  /**
-   * @param ask returns the row of a statement.
-   * @param begin makes what is missing, as a start does.
-   */
-  constructor(ask: Ask, begin: () => Promise<void>) {
-    this.#ask = ask;
+  /** @param begin makes what is missing, as a start does. */
+  constructor(connections: Connections, begin: () => Promise<unknown>) {
+    this.#connections = connections;
     this.#begin = begin;
   }
 
@@ -59,20 +55,22 @@ export class LogKeeper {
    * @returns whether it could look.
    */
   async compare(deadline: number): Promise<boolean> {
-    const isWhole = (await this.#ask<{ isWhole: boolean | null }>(IS_WHOLE, deadline))?.isWhole;
-    if (isWhole === false) {
-      await this.#ask('update book_index_state set version = 0', deadline);
+    const query = (text: string) =>
+      this.#connections.query<{ isWhole: boolean | null }>('searches', text, [], deadline);
+    const [found] = await query(IS_WHOLE);
+    if (found?.isWhole === false) {
+      await query('update book_index_state set version = 0');
       await this.#begin();
     }
-    return typeof isWhole === 'boolean';
+    return typeof found?.isWhole === 'boolean';
   }
 
   async #isSound(deadline: number): Promise<boolean> {
     try {
-      return (await this.#ask<{ isSound: boolean }>(IS_SOUND, deadline))?.isSound ?? false;
+      const query = this.#connections.query<{ isSound: boolean }>('searches', IS_SOUND, [], deadline);
+      return (await query)[0]?.isSound ?? false;
     } catch (error) {
-      const cause = error instanceof StoreUnavailable ? error.cause : undefined;
-      if (cause instanceof pg.DatabaseError && MISSING.has(cause.code ?? '')) return false;
+      if (MISSING.has(codeOf(error) ?? '')) return false;
       throw error;
     }
   }

@@ -2,11 +2,11 @@
 // for each run of new ids, whichever program it is. A reader takes the rows that its snapshot of before did not see, so it misses
 // none of a transaction that takes long, and waits for none. Twin of `sqlite/log.ts`.
 
-import pg, { type QueryResultRow } from 'pg';
+import pg from 'pg';
 import { FIELD_NAMES } from '../../books/book.ts';
 import { FIELDS, withTypes } from '../columns.ts';
 import { isWithin, RUN } from '../states.ts';
-import type { Query } from './connections.ts';
+import type { Query } from './query.ts';
 
 // A row is about the books from `book` to `last`, and has the fields of the one book before its change; they are null where there
 // was none: the books are new. A row about book 0 is an event: an import or an undo, or a beginning: changes before it are missing,
@@ -247,24 +247,21 @@ export const IS_SOUND = `
       or (select event from book_log order by place, xid, number limit 1) = 'beginning'
   ) and exists (select from book_log) and to_regclass('book_log_number') is not null and ${HAS_COLUMNS} as "isSound"`;
 
-/** Sends a statement that reads. */
-type Read = <Row extends QueryResultRow>(text: string, values?: unknown[]) => Promise<readonly Row[]>;
-
 /**
  * @param isDistributed whether several servers keep the books.
  * @returns the statements that begin the log, or that close it to other roles; none if it is sound, and of this server, not of one
  *   whose dump was restored here.
  * @throws Error if this role cannot close it.
  */
-export async function stepsToLog(read: Read, isDistributed: boolean): Promise<string[]> {
-  const [found] = await read<LogTables>(DESCRIBE, [Object.keys(TRIGGERS), WRITE]);
+export async function stepsToLog(query: Query, isDistributed: boolean): Promise<string[]> {
+  const [found] = await query<LogTables>(DESCRIBE, [Object.keys(TRIGGERS), WRITE]);
   const { isThere, hasColumns, isOld, hasIndex, isOpen, isOwner, schema } = found as LogTables;
-  const isOpenAway = isDistributed && (await read(isOpenOnWorkers(schema))).length > 0;
+  const isOpenAway = isDistributed && (await query(isOpenOnWorkers(schema))).length > 0;
   if ((isOpen || isOpenAway) && !isOwner) throw new Error(OPEN);
-  const [index] = hasIndex ? await read<{ lacksChanges: boolean }>(LACKS_CHANGES) : [];
+  const [index] = hasIndex ? await query<{ lacksChanges: boolean }>(LACKS_CHANGES) : [];
   if (isThere && hasColumns && !isOld && !index?.lacksChanges) {
-    const [places] = await read<{ isOwn: boolean | null }>(IS_OWN);
-    const [numbers] = isDistributed ? [] : await read<{ isBehind: boolean }>(IS_BEHIND);
+    const [places] = await query<{ isOwn: boolean | null }>(IS_OWN);
+    const [numbers] = isDistributed ? [] : await query<{ isBehind: boolean }>(IS_BEHIND);
     if (places?.isOwn && numbers?.isBehind) return [CATCH_UP];
     if (places?.isOwn) return isOpen ? [closeIn(schema)] : isOpenAway ? [closeOnWorkers(schema)] : [];
   }
@@ -425,8 +422,8 @@ interface Row {
 /**
  * Reads on in a place of the log, until it has so many books. The rest of a run is a range.
  * @param columns of the books of a range, `id` among them.
- * @returns the id of each book once, and the position after them; that of before if there are no more rows. The books if they are
- *   those of a range.
+ * @returns the id of each book once, and the position after them; whether there are no more rows. The books if they are those of a
+ *   range.
  */
 export async function readLog<Book extends { readonly id: number }>(
   query: Query,
@@ -434,16 +431,16 @@ export async function readLog<Book extends { readonly id: number }>(
   before: LogPosition,
   most: number,
   columns: string,
-): Promise<{ ids: number[]; books?: Book[]; position: LogPosition }> {
+): Promise<{ ids: number[]; books?: Book[]; position: LogPosition; isEnd: boolean }> {
   if (before.next <= before.last) {
     const range = `select ${columns} from books where id between $1 and $2 order by id limit $3`;
-    const { rows: books } = await query<Book>(range, [before.next, before.last, most]);
+    const books = await query<Book>(range, [before.next, before.last, most]);
     const ids = books.map(({ id }) => id);
     const rest = ids.length < most ? NO_RANGE : { next: Number(ids.at(-1)) + 1 };
-    return { ids, books, position: { ...before, ...rest } };
+    return { ids, books, position: { ...before, ...rest }, isEnd: false };
   }
   const { seen, target, xid, number } = before;
-  const { rows } = await query<Row>(NEXT_ROWS, [place, seen, target, xid, number]);
+  const rows = await query<Row>(NEXT_ROWS, [place, seen, target, xid, number]);
   const ids = new Set<number>();
   let reached: Row | undefined;
   let range = NO_RANGE;
@@ -465,5 +462,5 @@ export async function readLog<Book extends { readonly id: number }>(
         ...range,
       }
     : { seen, target: towards, xid: reached?.xid ?? xid, number: reached?.number ?? number, ...range };
-  return { ids: [...ids], position };
+  return { ids: [...ids], position, isEnd: rows.length === 0 && xid === '0' };
 }

@@ -1,10 +1,11 @@
 // Owns: storing new books in PostgreSQL, and the keys with which a request stores its books once (rules I1 to I4).
 
-import pg from 'pg';
+import type pg from 'pg';
 import { type BookFields, FIELD_NAMES } from '../../books/book.ts';
-import { type BookGroup, type GroupOutcome, KEPT_KEYS, StoreUnavailable } from '../../books/store.ts';
+import { type BookGroup, type GroupOutcome, KEPT_KEYS } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import type { Connections } from './connections.ts';
+import { codeOf } from './query.ts';
 import { allOf, columnsOf, DURABLY } from './statements.ts';
 import { CATCH_UP } from './structure.ts';
 
@@ -67,6 +68,9 @@ const removalOf = ({ lifetime }: Times['keys']) => `
     order by made_at limit ${MOST_REMOVED} for update skip locked
   )`;
 
+/** A value is there already: an id, or one that an index of the operator allows once. Citus does not say which. */
+const TAKEN = '23505';
+
 interface GroupRow {
   readonly ids: readonly string[] | null;
   /** Whether the books were stored now, not by an earlier call with this key. */
@@ -125,12 +129,11 @@ export class NewBooks {
     columns: unknown[],
     deadline: number,
   ): Promise<readonly Row[]> {
-    const attempt = async () =>
-      (await this.#connections.query<Row>('batches', statement, columns, deadline)).rows;
+    const attempt = () => this.#connections.query<Row>('batches', statement, columns, deadline);
     try {
       return await attempt();
     } catch (error) {
-      if (!isTaken(error)) throw error;
+      if (codeOf(error) !== TAKEN) throw error;
       // Books may have been inserted with given ids, and the sequence may be behind them. Nothing was stored.
       await this.#connections.query('batches', CATCH_UP, [], deadline);
       return await attempt();
@@ -143,10 +146,4 @@ export class NewBooks {
     await this.#connections.query('batches', this.#removal, [], deadline).catch(() => {}); // requests report it
     this.#untilRemoval = REMOVAL_PACE;
   }
-}
-
-/** Whether a value is there already: an id, or one that an index of the operator allows once. Citus does not say which. */
-function isTaken(error: unknown): boolean {
-  const cause = error instanceof StoreUnavailable ? error.cause : undefined;
-  return cause instanceof pg.DatabaseError && cause.code === '23505';
 }

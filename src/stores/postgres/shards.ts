@@ -2,13 +2,10 @@
 // as any PostgreSQL does, with locks that are skipped and without a commit in two phases.
 // Does not: decide which server gets a statement. A map that is out of date costs a refusal, and never misleads.
 
-import type { QueryResultRow } from 'pg';
 import type { Place } from '../../books/store.ts';
+import type { Query } from './query.ts';
 
-/** Sends a statement that reads. */
-export type Read = <Row extends QueryResultRow>(text: string) => Promise<readonly Row[]>;
-
-interface Shard extends QueryResultRow, Place {
+interface Shard extends Place {
   /** The highest hash of the ids in it: a signed integer of 32 bits. */
   readonly last: number;
 }
@@ -34,16 +31,16 @@ export class Shards {
   }
 
   /** @throws the driver's error. */
-  async read(read: Read): Promise<void> {
-    const [found] = await read<{ known: boolean }>(IS_DISTRIBUTED);
-    if (found?.known) this.#shards = await read<Shard>(SHARDS);
+  async read(query: Query): Promise<void> {
+    const [found] = await query<{ known: boolean }>(IS_DISTRIBUTED);
+    if (found?.known) this.#shards = await query<Shard>(SHARDS);
   }
 
   /** Reads the shards again, in the background, since a statement has failed. If that fails, so will the next statement. */
-  async renew(read: Read): Promise<void> {
+  async renew(query: Query): Promise<void> {
     if (!this.areSeveral || this.#isRenewing) return;
     this.#isRenewing = true;
-    await this.read(read).catch(() => {});
+    await this.read(query).catch(() => {});
     this.#isRenewing = false;
   }
 

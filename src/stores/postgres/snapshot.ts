@@ -2,15 +2,12 @@
 // Does not: hold writers up for longer than the snapshots of all servers take.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { type CopyToStreamQuery, to as copyTo } from 'pg-copy-streams';
 import type { Times } from '../../times.ts';
-import { NUMBERS } from './hosts.ts';
-import { begin, beginWithin, withTimeout } from './limits.ts';
+import { begin, beginWithin } from './limits.ts';
+import { codeOf, LOCKED, queryOn } from './query.ts';
 import type { Release } from './standby.ts';
-
-/** The lock could not be had in time. */
-const LOCKED = '55P03';
 
 // Citus has no snapshot over several servers. While `books` is locked at the coordinator, no transaction that came through it and
 // writes is in progress on any of them. The lock asks no other server: if one is silent, it ends nevertheless.
@@ -56,14 +53,14 @@ export async function beginSnapshot(
   const { snapshots, notice, query } = times;
   const beginning = begin(lock, 'isolation level repeatable read read only');
   if (barrier === undefined) {
-    await client.query(withTimeout(beginning, [], query));
+    await queryOn(client, query)(beginning);
     return;
   }
-  const opening = withTimeout(`${beginning}; ${openWithin(snapshots)}`, [], snapshots + notice);
+  const open = queryOn(client, snapshots + notice);
   const { client: locker, release } = await barrier.connect();
   try {
     await lockBooks(locker, barrier.signal, times);
-    await client.query(opening).finally(() => rollBack(locker, query));
+    await open(`${beginning}; ${openWithin(snapshots)}`).finally(() => queryOn(locker, query)('rollback'));
     release(false);
   } catch (error) {
     release(true);
@@ -74,22 +71,19 @@ export async function beginSnapshot(
 async function lockBooks(
   locker: pg.ClientBase,
   signal: AbortSignal,
-  { barrier, barrierPause, query }: Times['postgres'],
+  { barrier, barrierPause, query: timeout }: Times['postgres'],
 ): Promise<void> {
+  const query = queryOn(locker, timeout);
   for (;;) {
     try {
-      await locker.query(withTimeout(lockWithin(barrier, query), [], query));
+      await query(lockWithin(barrier, timeout));
       return;
     } catch (error) {
-      if (!(error instanceof pg.DatabaseError) || error.code !== LOCKED || signal.aborted) throw error;
-      await rollBack(locker, query);
+      if (codeOf(error) !== LOCKED || signal.aborted) throw error;
+      await query('rollback');
       await pause(barrierPause * (0.5 + Math.random())); // with jitter
     }
   }
-}
-
-async function rollBack(client: pg.ClientBase, timeout: number): Promise<void> {
-  await client.query(withTimeout('rollback', [], timeout));
 }
 
 /**
@@ -112,7 +106,6 @@ export async function* textParts(
 
 /** @returns undefined if less than a piece is left. */
 async function lastAfter(client: pg.ClientBase, after: number): Promise<number | undefined> {
-  const ask = async (text: string) =>
-    (await client.query<{ id: number }>({ text, values: [after], types: NUMBERS })).rows[0]?.id;
+  const ask = async (text: string) => (await queryOn(client)<{ id: number }>(text, [after]))[0]?.id;
   return (await ask(LAST_NEAR)) ?? (await ask(LAST_OF_PIECE));
 }

@@ -5,13 +5,14 @@
 // is read.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { metric } from '../../metrics/descriptions.ts';
 import type { Metric } from '../../metrics/prometheus.ts';
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
 import { connectTo, type Host } from './hosts.ts';
-import { PARTIAL, withTimeout } from './limits.ts';
+import { PARTIAL } from './limits.ts';
+import { codeOf, queryOn } from './query.ts';
 
 // What commits asynchronously, as the index does, is shown before it is in the log on disk, and a standby gets only what is
 // there. So, if anything is missing there, an empty message is written, whose commit waits for the disk (and for nothing
@@ -48,7 +49,7 @@ export interface Standbys {
 type State = Readonly<Record<'follows' | 'hasReplayed' | 'isRight' | 'isWhole', boolean>>;
 
 /** Sends a statement to the primary. */
-type AskPrimary = (text: string, deadline: number) => Promise<pg.QueryResult>;
+type AskPrimary = (text: string, deadline: number) => Promise<readonly object[]>;
 
 /** @param isBroken whether the connection cannot be used any more. */
 export type Release = (isBroken: boolean) => void;
@@ -145,12 +146,12 @@ export class Standby {
   async #follow(milliseconds: number): Promise<pg.Client> {
     const end = performance.now() + milliseconds;
     const late = pause(milliseconds, undefined, { ref: false }).then(() => Promise.reject(LATE));
-    const asked = await Promise.race([this.#askPrimary(FENCE, end), late]); // it may wait for a connection
-    const fence = Object.values(asked.rows[0]);
+    const [asked] = await Promise.race([this.#askPrimary(FENCE, end), late]); // it may wait for a connection
+    const fence = Object.values(asked as object);
     const client = this.#idle.pop() ?? (await this.#connect(end));
     try {
       for (let left = end - performance.now(); left > 0; left = end - performance.now()) {
-        const [state] = (await client.query<State>(withTimeout(LOOK, fence, left))).rows;
+        const [state] = await queryOn(client, left)<State>(LOOK, fence);
         if (!state?.isRight) throw this.#wrong(NO_STANDBY);
         if (!state.isWhole) throw this.#wrong(HIDDEN);
         if (!state.follows) throw new Error('it does not follow the primary');
@@ -171,7 +172,7 @@ export class Standby {
       return (await connectTo(host, end - performance.now(), this.#times.postgres)).client;
     } catch (error) {
       const { message, cause } = error as Error;
-      throw cause instanceof pg.DatabaseError && WRONG.test(cause.code ?? '') ? this.#wrong(message) : error;
+      throw WRONG.test(codeOf(cause) ?? '') ? this.#wrong(message) : error;
     }
   }
 

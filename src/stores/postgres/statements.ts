@@ -1,6 +1,5 @@
 // Owns: the statements for books with given ids in PostgreSQL, and SQL that other statements share with them.
 
-import type { Book } from '../../books/book.ts';
 import { COLUMNS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 
 /** SQL after `from` for ids. A planner that knows how many there are may read all books to find a hundred; now it looks each one up. */
@@ -76,17 +75,17 @@ function statementsFor(staying = '') {
       with ${staying} locked as (select ${ID_AND_FIELDS} from ${BOOKS} and ${DURABLY} for update of books)
       select ${ID_AND_FIELDS} from locked`,
     /** For books that the transaction has locked, as the next one. */
-    store: `update books set title = change.title, author = change.author, year = change.year from ${CHANGES} where ${isOf('change')}`,
-    delete: `delete from books using unnest($1::bigint[]) as gone (id) where ${isOf('gone')}`,
+    store: `update books set title = change.title, author = change.author, year = change.year from ${CHANGES} where ${isOf('change')} returning books.id`,
+    delete: `delete from books using unnest($1::bigint[]) as gone (id) where ${isOf('gone')} returning books.id`,
   };
 }
 
 /** The arrays of a statement; undefined for a field that is not changed. */
-export function columnsOf<Name extends keyof Book>(
+export function columnsOf<Name extends string>(
   names: readonly Name[],
-  books: readonly Partial<Pick<Book, Name>>[],
+  rows: readonly Partial<Record<Name, unknown>>[],
 ): unknown[][] {
-  return names.map((name) => books.map((book) => book[name]));
+  return names.map((name) => rows.map((row) => row[name]));
 }
 
 /**

@@ -2,27 +2,25 @@
 // A batch is one statement, or one transaction if its changes have conditions: few round trips, one commit, and it works through
 // a pooler in transaction mode. What its statements need, and which relatives of PostgreSQL have it: docs/engines.md.
 
-import type { QueryResultRow } from 'pg';
 import type { Book } from '../../books/book.ts';
 import { type BookStore, HEAVY, type Left, StoreUnavailable } from '../../books/store.ts';
 import { metric } from '../../metrics/descriptions.ts';
-import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { prepareIndex } from './book-index.ts';
 import { BookChanger } from './changes.ts';
 import { Connections, LIST_CONNECTIONS } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
-import { History, type Pruning, pruneLog } from './history.ts';
+import { History, pruneLog } from './history.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { listBooks } from './lists.ts';
 import { PLACES, type PlaceOfLog } from './log.ts';
-import { type Ask, LogKeeper } from './log-keeper.ts';
+import { LogKeeper } from './log-keeper.ts';
 import { NewBooks } from './new-books.ts';
-import { Shards } from './shards.ts';
+import { type Query, queryOn } from './query.ts';
 import { Standby, type Standbys } from './standby.ts';
 import { STATEMENTS, STATEMENTS_ON_SHARDS, type Statements } from './statements.ts';
-import { createStructure, look } from './structure.ts';
+import { createStructure } from './structure.ts';
 import { undo } from './undo.ts';
 
 // Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with
@@ -60,50 +58,33 @@ interface LightBook extends Book {
 export async function openPostgres(
   hosts: Hosts,
   standbys: Standbys | undefined,
-  { find: isFound, history: days, times }: OpenOptions,
+  options: OpenOptions,
 ): Promise<BookStore> {
-  const { address, client } = await connectToWritable(hosts, times.postgres);
+  const { times } = options;
+  const prepared = await prepare(hosts, options);
+  const { address, shards } = prepared;
+  if (standbys && shards.areSeveral)
+    throw new Error('Citus distributes its table "books", which a standby cannot have: unset DB_READ_URL');
+  const connections = new Connections(hosts, address, times.postgres, shards.servers);
+  const ask = (text: string, deadline: number) => connections.query('batches', text, [], deadline);
+  const standby = standbys && new Standby(standbys, ask, times);
   try {
-    const { isNew } = await createStructure(client, times.postgres);
-    const shards = new Shards();
-    await shards.read((text) => look(client, times.postgres, text));
-    const beginLog = async () => {
-      const { client } = await connectToWritable(hosts, times.postgres);
-      try {
-        await createStructure(client, times.postgres);
-        if (isFound) await prepareIndex(client, false, times.postgres);
-      } finally {
-        void client.end();
-      }
-    };
-    const connections = new Connections(hosts, address, times.postgres, shards.servers);
-    try {
-      if (isFound) await prepareIndex(client, shards.areSeveral, times.postgres);
-      if (standbys && shards.areSeveral)
-        throw new Error(
-          'Citus distributes its table "books", which a standby cannot have: unset DB_READ_URL',
-        );
-      const ask = (text: string, deadline: number) => connections.query('batches', text, [], deadline);
-      const standby = standbys && new Standby(standbys, ask, times);
-      void (await standby?.connect())?.end();
-      const askOne: Ask = async <Row extends QueryResultRow>(text: string, deadline: number) =>
-        (await connections.query<Row>('searches', text, [], deadline)).rows[0];
-      const keeper = shards.areSeveral ? undefined : new LogKeeper(askOne, beginLog);
-      const finder = isFound
-        ? new PostgresFinder(hosts, connections, standby, keeper, times.postgres)
-        : undefined;
-      const statements = shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS;
-      const places = await look<PlaceOfLog>(client, times.postgres, PLACES);
-      const kept = days * times.history.day;
-      const pruning = pruneLog(connections, places, kept, isFound, times);
-      return {
-        isNew,
-        ...storeOf(times, connections, statements, shards, finder, standby, keeper, places, pruning),
-      };
-    } catch (error) {
-      void connections.close();
-      throw error;
-    }
+    void (await standby?.connect())?.end();
+  } catch (error) {
+    void connections.close();
+    throw error;
+  }
+  return storeOf(hosts, connections, standby, prepared, options);
+}
+
+/** Creates or updates the structure. */
+async function prepare(hosts: Hosts, { find, times: { postgres: times } }: OpenOptions) {
+  const { address, client } = await connectToWritable(hosts, times);
+  try {
+    const { isNew, shards } = await createStructure(client, times);
+    if (find) await prepareIndex(client, shards.areSeveral, times);
+    const places = await queryOn(client, times.describe)<PlaceOfLog>(PLACES);
+    return { address, isNew, shards, places };
   } finally {
     void client.end();
   }
@@ -111,23 +92,25 @@ export async function openPostgres(
 
 /** Without a standby, everything is read from the primary. */
 function storeOf(
-  times: Times,
+  hosts: Hosts,
   connections: Connections,
-  statements: Statements,
-  shards: Shards,
-  finder: PostgresFinder | undefined,
   standby: Standby | undefined,
-  keeper: LogKeeper | undefined,
-  places: readonly PlaceOfLog[],
-  pruning: Pruning,
-): Omit<BookStore, 'isNew'> {
+  { isNew, shards, places }: Awaited<ReturnType<typeof prepare>>,
+  options: OpenOptions,
+): BookStore {
+  const { find: isFound, times } = options;
+  const keeper = shards.areSeveral ? undefined : new LogKeeper(connections, () => prepare(hosts, options));
+  const finder = isFound
+    ? new PostgresFinder(hosts, connections, standby, keeper, times.postgres)
+    : undefined;
+  const kept = options.history * times.history.day;
+  const pruning = pruneLog(connections, places, kept, isFound, times);
   const lists = new OpenLists(LIST_CONNECTIONS, times.lists);
+  const statements = shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS;
   const changes = new BookChanger(connections, statements);
   const newBooks = new NewBooks(connections, times.keys);
-  const read = async <Row extends QueryResultRow>(text: string) => {
-    const deadline = performance.now() + times.postgres.describe;
-    return (await connections.query<Row>('batches', text, [], deadline)).rows;
-  };
+  const read: Query = (text) =>
+    connections.query('batches', text, [], performance.now() + times.postgres.describe);
   /** Work on books of one place. It may have failed because they are in another one by now. */
   const inPlace = <Result>(work: Promise<Result>): Promise<Result> => {
     work.catch(() => shards.renew(read));
@@ -147,12 +130,13 @@ function storeOf(
   };
   return {
     limits: LIMITS,
+    isNew,
     holdsProcess: false,
     placeOf: (id) => shards.placeOf(id),
     countUpTo: async (most) => {
       const deadline = performance.now() + times.postgres.count;
-      const { rows } = await connections.query('batches', COUNT_UP_TO, [most], deadline);
-      return Number(rows[0]?.books);
+      const [found] = await connections.query('batches', COUNT_UP_TO, [most], deadline);
+      return Number(found?.books);
     },
     find,
     insert: (books, deadline) => writes(newBooks.insert(books, deadline)),
@@ -204,8 +188,8 @@ async function findBooks(
   ids: readonly number[],
   deadline: number,
 ): Promise<readonly (Book | undefined | Left)[]> {
-  const read = async <Row extends Book>(text: string, ids: readonly number[]) =>
-    (await connections.query<Row>('batches', text, [ids], deadline)).rows;
+  const read = <Row extends Book>(text: string, ids: readonly number[]) =>
+    connections.query<Row>('batches', text, [ids], deadline);
   const found = new Map<number, Book | undefined | Left>();
   const large: number[] = [];
   let weight = 0;

@@ -4,12 +4,14 @@
 // and they are repeated.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
-import { begin, refusePartial, withTimeout } from './limits.ts';
+import { begin, refusePartial } from './limits.ts';
 import { stepsToLog } from './log.ts';
+import { codeOf, LOCKED, type Query, queryOn } from './query.ts';
+import { Shards } from './shards.ts';
 
 const COLUMNS = withTypes('bigint');
 
@@ -40,7 +42,6 @@ const LOOK = `
     exists (select from pg_class where oid = to_regclass('books') and relkind = 'p') as "isPartitioned",
     to_regclass('pg_dist_local_group') is not null as "hasCitus"`;
 const IS_WORKER = 'select from pg_dist_local_group where groupid <> 0';
-const IS_DISTRIBUTED = "select from pg_dist_partition where logicalrelid = to_regclass('books')";
 
 const DESCRIBE = `
   select attname as name, format_type(atttypid, atttypmod) as type, attnotnull as filled,
@@ -63,8 +64,6 @@ export const CATCH_UP = `
 const PARTITIONED =
   'its table "books" is in partitions, which are no longer served: stop all services, run "begin; create table whole (like books including all); insert into whole select * from books; drop table books; alter table whole rename to books; commit" as its owner, and grant its rights again';
 
-/** The lock could not be had in time. */
-const LOCKED = '55P03';
 const IN_USE = 'other programs use a table that must be changed: end them, or start again later';
 
 /** Another process may have made the same meanwhile (rule 27): this one finds it when it looks again. */
@@ -94,62 +93,58 @@ interface Column {
  * @param client connected; rewriting a table has no time limit.
  * @throws the driver's error when the server refuses, or stops answering.
  */
-export async function createStructure(client: pg.Client, times: Times['postgres']): Promise<Structure> {
-  let found: Structure | undefined;
-  await changeStructure(client, times, async () => {
-    await refusePartial(client, times.describe);
-    [found] = await look<Structure>(client, times, LOOK);
-    if (found?.encoding !== 'UTF8')
-      throw new Error(`its encoding is ${found?.encoding}, but only UTF8 can store every text`);
+export async function createStructure(
+  client: pg.Client,
+  times: Times['postgres'],
+): Promise<{ isNew: boolean; shards: Shards }> {
+  const shards = new Shards();
+  let isNew = false;
+  await changeStructure(client, times, async (query) => {
+    await refusePartial(query);
+    const found = (await query<Structure>(LOOK))[0] as Structure;
+    if (found.encoding !== 'UTF8')
+      throw new Error(`its encoding is ${found.encoding}, but only UTF8 can store every text`);
     if (found.isPartitioned) throw new Error(PARTITIONED);
-    if (found.hasCitus && (await look(client, times, IS_WORKER)).length > 0)
+    if (found.hasCitus && (await query(IS_WORKER)).length > 0)
       throw new Error('it is a worker of Citus: name its coordinator');
-    const forBooks = found.isNew
+    await shards.read(query);
+    isNew = found.isNew;
+    const forBooks = isNew
       ? [CREATE_SEQUENCE, CREATE_TABLE]
-      : [...stepsFrom(await look<Column>(client, times, DESCRIBE)), CATCH_UP];
-    const isDistributed = found.hasCitus && (await look(client, times, IS_DISTRIBUTED)).length > 0;
+      : [...stepsFrom(await query<Column>(DESCRIBE)), CATCH_UP];
     const forRequests = found.hasRequests ? [] : CREATE_REQUESTS;
-    const forLog = await stepsToLog((text, values) => look(client, times, text, values), isDistributed);
+    const forLog = await stepsToLog(query, shards.areSeveral);
     return [...forBooks, ...forRequests, ...forLog];
   });
-  return found as Structure;
+  return { isNew, shards };
 }
 
 /**
  * Changes the structure in one transaction, unless it is up to date.
- * @param missing the statements that are needed.
+ * @param missing finds the statements that are needed.
  * @throws the driver's error when the server refuses; Error when other programs do not leave a table in time.
  */
 export async function changeStructure(
   client: pg.Client,
   times: Times['postgres'],
-  missing: () => Promise<readonly string[]>,
+  missing: (query: Query) => Promise<readonly string[]>,
 ): Promise<void> {
+  const query = queryOn(client, times.describe);
   for (const end = performance.now() + times.structureWait; ; ) {
     try {
-      await look(client, times, begin(times.structureLock, 'isolation level read committed'));
-      for (const step of await missing()) await client.query(step);
+      await query(begin(times.structureLock, 'isolation level read committed'));
+      for (const step of await missing(query)) await client.query(step);
       await client.query('commit');
       return;
     } catch (error) {
-      if (!(error instanceof pg.DatabaseError)) throw error; // the server may not answer any more
+      const code = codeOf(error);
+      if (code === undefined) throw error; // the server may not answer any more
       await client.query('rollback');
-      const { code = '' } = error;
       if (!AGAIN.has(code)) throw error;
       if (performance.now() > end) throw code === LOCKED ? new Error(IN_USE, { cause: error }) : error;
       await pause(times.structurePause * (0.5 + Math.random()));
     }
   }
-}
-
-/** @throws the driver's error when the server refuses, or stops answering. */
-export async function look<Row extends pg.QueryResultRow>(
-  client: pg.Client,
-  { describe }: Times['postgres'],
-  text: string,
-  values: unknown[] = [],
-): Promise<Row[]> {
-  return (await client.query<Row>(withTimeout(text, values, describe))).rows;
 }
 
 /** The statements that change the existing structure into the required one. */

@@ -9,6 +9,7 @@ import {
   type Once,
   StoreUnavailable,
   type Undone,
+  type UndoOutcome,
   type UndoRequest,
 } from '../../books/store.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
@@ -23,8 +24,8 @@ import {
   type IdRange,
   isEventOf,
 } from '../states.ts';
-import type { Query } from './connections.ts';
 import { about, NEW_NUMBER, NOTE_EVENT, TAKE_EVENT_BACK } from './log.ts';
+import type { Query } from './query.ts';
 import { DURABLY, idsIn } from './statements.ts';
 
 /** The changes that are taken back. */
@@ -47,13 +48,13 @@ const REACHES = `
 /** @returns why there is none. */
 export async function select(query: Query, request: UndoRequest): Promise<Selection | NotUndone> {
   if ('since' in request) {
-    const { rows } = await query<{ reaches: boolean }>(REACHES, [request.since]);
+    const [oldest] = await query<{ reaches: boolean }>(REACHES, [request.since]);
     const condition = (since: string) =>
       `at >= to_timestamp(${since}::float8 / 1000) and event is distinct from 'undo'`;
-    return rows[0]?.reaches ? { condition, value: request.since } : 'beyond';
+    return oldest?.reaches ? { condition, value: request.since } : 'beyond';
   }
   const value = 'change' in request ? request.change : request.import;
-  const [row] = (await query<{ book: number; event: string | null }>(FIND, [value])).rows;
+  const [row] = await query<{ book: number; event: string | null }>(FIND, [value]);
   if (row !== undefined && isEventOf(request, row))
     return { condition: (event) => `part_of = ${event}::bigint`, value };
   if (!row?.book || !('change' in request)) return 'unknown';
@@ -69,7 +70,7 @@ export async function booksOf(
   const text = `
     select book, max(last) as last from book_log
     where book > 0 and ${condition('$1')} group by book order by book`;
-  return disjoint((await query<IdRange>(text, [value])).rows);
+  return disjoint(await query<IdRange>(text, [value]));
 }
 
 /** Of two that bring the same book back, one waits here for the other. */
@@ -151,7 +152,7 @@ export async function undoBooks(
     await query(LOCK, [ids]);
   }
   const text = isDryRun ? look(condition('$2')) : carryOut(condition('$2'));
-  const { rows } = await query<Decision>(text, [ids, value]);
+  const rows = await query<Decision>(text, [ids, value]);
   const undone = rows.filter(({ isWritten }) => isWritten).length;
   const left = rows.filter(({ isFree }) => !isFree).map(({ id }) => id);
   if (undone + left.length < rows.length)
@@ -168,13 +169,9 @@ const KNOWN = 'select fingerprint, ids from book_requests where key = $1';
 const KEEP = 'update book_requests set ids = $2 where key = $1';
 
 /** Takes changes back, with the key of a request. */
-export async function undo(
-  query: Query,
-  request: UndoRequest,
-  once: Once | undefined,
-): Promise<(Undone & { readonly isReplay: boolean }) | NotUndone | 'conflict'> {
-  if (once !== undefined && (await query(CLAIM, [once.key, once.fingerprint])).rowCount === 0) {
-    const [known] = (await query<{ fingerprint: string; ids: readonly string[] }>(KNOWN, [once.key])).rows;
+export async function undo(query: Query, request: UndoRequest, once: Once | undefined): Promise<UndoOutcome> {
+  if (once !== undefined && (await query(CLAIM, [once.key, once.fingerprint])).length === 0) {
+    const [known] = await query<{ fingerprint: string; ids: readonly string[] }>(KNOWN, [once.key]);
     if (known?.fingerprint !== once.fingerprint) return 'conflict';
     return { ...asUndone(known.ids.map(Number)), isReplay: true };
   }
@@ -186,7 +183,7 @@ export async function undo(
     if (once !== undefined) await query('delete from book_requests where key = $1', [once.key]);
     return reason ?? 'unknown';
   }
-  const [{ number } = { number: 0 }] = (await query<{ number: number }>(NEW_NUMBER)).rows;
+  const [{ number } = { number: 0 }] = await query<{ number: number }>(NEW_NUMBER);
   await query(NOTE_EVENT, ['undo', number, null]);
   let undone = 0;
   const left: number[] = [];

@@ -20,7 +20,7 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { batchesOf, countOf, type LogEvent } from '../states.ts';
+import { batchesOf, countOf, eventsWith, FORGET, type LogEvent, NEWEST_ROW } from '../states.ts';
 import { isOfKind, SQLITE_IOERR } from './faults.ts';
 import { OpenStore } from './file.ts';
 import { History } from './history.ts';
@@ -45,17 +45,6 @@ const COMPARED_BOOKS = 20_000;
 
 /** Books whose changes one transaction takes back. */
 const UNDONE_BOOKS = 500;
-
-/** The newest row stays, so that followers and the index have the removal. */
-const NEWEST_ROW = '(select number from book_log where book = $id order by number desc limit 1)';
-const FORGET_LAST = `update book_log set title = null, author = null, year = null where number = ${NEWEST_ROW}`;
-const FORGET_OTHERS = `delete from book_log where book = $id and last = $id and number < ${NEWEST_ROW}`;
-
-/** Those without a part have changed nothing. */
-const EVENTS = `
-  select event.number, event.event, event.at, event.title as name, sum(part.last - part.book + 1) as books
-  from book_log as event join book_log as part on part.part_of = event.number
-  where event.book = 0 and event.event in ('import', 'undo') group by event.number order by event.number desc limit ?`;
 
 /** Rows that are stored between two looks at the clock. */
 const STORED_ROWS = 500;
@@ -209,7 +198,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async events(most: number): Promise<readonly EventOfLog[]> {
-    return this.#prepare(EVENTS).all(most) as unknown as EventOfLog[];
+    return this.#prepare(eventsWith((at) => at)).all({ 1: most }) as unknown as EventOfLog[];
   }
 
   async newestChangeOf(id: number): Promise<number | undefined> {
@@ -240,8 +229,8 @@ class SqliteBulk implements BulkStore {
   async forget(id: number): Promise<void> {
     this.#db.exec('pragma secure_delete = on'); // its texts are overwritten
     this.#prepare('delete from books where id = ?').run(id);
-    this.#prepare(FORGET_LAST).run({ id });
-    this.#prepare(FORGET_OTHERS).run({ id });
+    const newest = Number(this.#prepare(NEWEST_ROW).get({ 1: id })?.number);
+    for (const statement of FORGET) this.#prepare(statement).run({ 1: id, 2: newest });
   }
 
   async removeAll(): Promise<void> {

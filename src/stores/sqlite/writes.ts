@@ -13,9 +13,8 @@ import {
   KEPT_KEYS,
   type Left,
   MOST_UNDONE,
-  type NotUndone,
   type Once,
-  type Undone,
+  type UndoOutcome,
   type UndoRequest,
   untilHeavy,
 } from '../../books/store.ts';
@@ -75,10 +74,7 @@ export class Writes {
   }
 
   /** Lets other work run if it takes long. */
-  async undo(
-    request: UndoRequest,
-    once: Once | undefined,
-  ): Promise<(Undone & { readonly isReplay: boolean }) | NotUndone | 'conflict'> {
+  async undo(request: UndoRequest, once: Once | undefined): Promise<UndoOutcome> {
     const known = once && this.#findKey.get(once.key);
     if (known?.fingerprint === once?.fingerprint && known)
       return { ...asUndone(JSON.parse(String(known.ids))), isReplay: true };
