@@ -222,7 +222,7 @@ const IS_OWN = `
   ) as "isOwn" from book_log_state`;
 
 /** Whether the documented repair asks for it: the log lacks changes. */
-const LACKS_CHANGES = 'select exists (select from book_index_state where version = 0) as "lacksChanges"';
+const LACKS_CHANGES = 'select count(*) > 0 as "lacksChanges" from book_index_state where version = 0';
 
 /**
  * Whether the sequence, if this role may set it, is behind the log. The highest numbers are those of the newest row and, in a log that
