@@ -130,6 +130,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
     for (const { status, message } of answers) {
       assert.deepEqual([status, message], [503, 'Service unavailable']);
     }
+    await waitUntil(async () => (await sessionsOf(dbUrl, "wait_event_type = 'Lock'")).size === 0); // the server ends them
     await locker.query('commit');
     const reads = await exchange(service, compose('GET', path, client).repeat(32), 32); // all of them at once
     assert.deepEqual(new Set(reads.map(({ status }) => status)), new Set([200]));
