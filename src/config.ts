@@ -4,7 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
-import { LOGIN_LIMIT } from './auth/credentials.ts';
+import { type Credentials, LOGIN_LIMIT } from './auth/credentials.ts';
 import { type Environment, Given, misnamed } from './environment.ts';
 import { OperatorError } from './operator-error.ts';
 
@@ -159,8 +159,8 @@ type Settings = { readonly [Key in keyof typeof SETTINGS]: ReturnType<(typeof SE
 export interface Config extends Settings {
   /** SECRET_TOKEN is not set, so the secret is random. */
   readonly randomSecret: boolean;
-  /** The built-in pair logs in, so every reader of the documentation can. */
-  readonly builtInCredentials: boolean;
+  /** The built-in pair if it logs in: every reader of the documentation can, so only this machine is served (rule 33). */
+  readonly knownLogin: Credentials | undefined;
   /** Sentences for the operator about settings that do not prevent the start. */
   readonly warnings: readonly string[];
 }
@@ -174,10 +174,10 @@ export function readConfig(env: Environment): Config {
   const entries = Object.entries(SETTINGS).map(([key, { read }]) => [key, read(given)]);
   const settings: Settings = Object.fromEntries(entries);
   const { admin, find, page, signingSecret } = settings;
-  const builtInCredentials = readPair(given) === undefined;
+  const knownLogin = readPair(given) === undefined ? BUILT_IN : undefined;
   const randomSecret = given.secret('SECRET_TOKEN') === undefined;
   const warnings = misnamed(env, ROWS);
-  if (builtInCredentials) {
+  if (knownLogin !== undefined) {
     warnings.push(
       'AUTH_USERNAME and AUTH_PASSWORD are not set: the service accepts the built-in pair admin / password.',
     );
@@ -192,7 +192,7 @@ export function readConfig(env: Environment): Config {
   if (page === undefined && find && env.PAGE_PORT === undefined) {
     warnings.push(`ADMIN_PORT ${admin.port} is the default of PAGE_PORT: the service runs without the page.`);
   }
-  return Object.freeze({ ...settings, randomSecret, builtInCredentials, warnings });
+  return Object.freeze({ ...settings, randomSecret, knownLogin, warnings });
 }
 
 /**
@@ -259,7 +259,7 @@ function isNetwork(text: string): boolean {
 }
 
 /** @returns undefined if the built-in pair logs in. */
-function readPair(given: Given): { readonly username: string; readonly password: string } | undefined {
+function readPair(given: Given): Credentials | undefined {
   const [username, password] = [given.text('AUTH_USERNAME'), given.secret('AUTH_PASSWORD')];
   if (username !== undefined && password !== undefined) {
     const pair = { username, password };

@@ -75,10 +75,6 @@ export async function startService(
     trustedProxies: blockList(config.trustedProxies),
     config,
     docsPort,
-    knownLogin: config.builtInCredentials
-      ? { username: config.username, password: config.password }
-      : undefined,
-    onlyThisMachine: config.builtInCredentials,
     log,
     requests,
     times,

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { BlockList } from 'node:net';
-import type { CheckCredentials, Credentials } from '../auth/credentials.ts';
+import type { CheckCredentials } from '../auth/credentials.ts';
 import type { LoginGuard } from '../auth/login-guard.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Catalogue } from '../books/catalogue.ts';
@@ -29,16 +29,9 @@ export interface AppParts {
   readonly guard: LoginGuard;
   /** Addresses and networks whose X-Forwarded-For is trusted. */
   readonly trustedProxies: BlockList;
-  readonly config: Pick<
-    Config,
-    'corsOrigins' | 'find' | 'history' | 'requireIfMatch' | 'bodyLimit' | 'bulkLimit' | 'headerLimit'
-  >;
+  readonly config: Config;
   /** Port of the operations listener, whose /docs page calls from a browser. */
   readonly docsPort: number | undefined;
-  /** The pair that the page fills into its login: the built-in one, which everybody knows anyway. */
-  readonly knownLogin: Credentials | undefined;
-  /** The built-in pair logs in, so a `Host` that does not name this machine is refused (rule 33). */
-  readonly onlyThisMachine: boolean;
   readonly log: Log;
   readonly requests: RequestCounts;
   readonly times: Pick<Times, 'http' | 'api'>;

@@ -10,7 +10,7 @@ const HOST = 'test/api/host.test.ts';
 export const PAGE_MUTANTS = new Mutants()
   .in('src/api/app.ts')
   .mutant('the port of the service also has the page', FILES, 'as if there were no page')
-  .change('service: newServer(undefined)', 'service: newServer(new PageFiles(parts.knownLogin))')
+  .change('service: newServer(undefined)', 'service: newServer(new PageFiles(config.knownLogin))')
   .mutant('the files of the page are served to every host', HOST, 'on every port')
   .change('else if (isMisdirected) answer', 'else if (isMisdirected && files === undefined) answer')
   .in('src/page/files.ts')
