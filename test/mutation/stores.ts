@@ -265,7 +265,7 @@ export const STORES_MUTANTS = new Mutants()
     'two primaries: import',
     'PostgreSQL',
   )
-  .change('await this.#assertNewest();', '')
+  .change('await this.#parts.assertNewest();', '')
   .in('src/stores/postgres/hosts.ts')
   .mutant('a host that has become a standby is read from', FAILOVER, 'nothing stale is read')
   .change("all.length > 1 : wanted !== 'any'", 'all.length > 1 : false')
