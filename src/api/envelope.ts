@@ -5,7 +5,6 @@ import { type Book, bookText } from '../books/book.ts';
 import { tagOf, tagOfText } from '../books/condition.ts';
 import type { Change, NotUndone, State, Undone } from '../books/store.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
-import { entityTag } from './conditions.ts';
 
 /** Every response body: exactly these three fields. */
 export interface Envelope<Data = unknown> {
@@ -49,7 +48,7 @@ function bookAnswer(status: number, message: string): (book: Book) => EnvelopeAn
   const beginning = `${JSON.stringify({ status, message }).slice(0, -1)},"data":`;
   return (book) => {
     const text = bookText(book);
-    const own = ['etag', entityTag(tagOfText(text))];
+    const own = ['etag', `"${tagOfText(text)}"`];
     const body = `${beginning}${text}}`;
     return { status, headers: COMMON_HEADERS, own, body, length: Buffer.byteLength(body) };
   };
@@ -89,7 +88,7 @@ export const bookUpdated = bookAnswer(200, 'Book updated successfully');
 /** The client has the book already (rule E2). It has no body, so no envelope. */
 export const notModified = (book: Book): Answer => ({
   status: 304,
-  headers: ['cache-control', 'no-store', 'etag', entityTag(tagOf(book))],
+  headers: ['cache-control', 'no-store', 'etag', `"${tagOf(book)}"`],
 });
 export const BOOK_DELETED = success(200, 'Book deleted successfully', null);
 export const INVALID_BOOK = failure(400, 'Invalid input');
