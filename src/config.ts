@@ -151,7 +151,6 @@ export const SETTINGS = {
   headerLimit: wholeNumber('HEADER_LIMIT', 'largest request line and headers, in bytes', 16_384, 1024, MIB),
 } as const satisfies Readonly<Record<string, Setting>>;
 
-/** Its rows. */
 export const ROWS: readonly Setting[] = Object.values(SETTINGS);
 
 type Settings = { readonly [Key in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Key]['read']> };
@@ -165,10 +164,7 @@ export interface Config extends Settings {
   readonly warnings: readonly string[];
 }
 
-/**
- * Reads the whole configuration.
- * @throws OperatorError if a variable is invalid.
- */
+/** @throws OperatorError if a variable is invalid. */
 export function readConfig(env: Environment): Config {
   const given = new Given(env);
   const entries = Object.entries(SETTINGS).map(([key, { read }]) => [key, read(given)]);
@@ -234,7 +230,6 @@ function onOrOff(name: string, help: string, absent: 'on' | 'off'): Setting<bool
   return { name, help: `\`on\` or \`off\`: ${help}`, absent: `\`${absent}\``, read };
 }
 
-/** A list that is separated by commas. */
 function list(
   name: string,
   help: string,

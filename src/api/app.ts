@@ -49,7 +49,6 @@ const COMPRESSED = /gzip|deflate|compress|br|zstd/i;
 /** With what precedes it. */
 const SECOND_SEGMENT = /^(\/[^/]+\/)[^/]+/;
 
-/** All methods that some path has. */
 const ALL_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
 const UNREADABLE = {

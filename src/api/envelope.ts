@@ -13,7 +13,6 @@ export interface Envelope<Data = unknown> {
   readonly data: Data;
 }
 
-/** An answer whose body is an envelope. */
 export type EnvelopeAnswer = Answer & { readonly body: string; readonly length: number };
 
 /** Headers of every answer (rule 24). */
@@ -103,7 +102,6 @@ export const PRECONDITION_REQUIRED = failure(428, 'Precondition required');
 export const booksRetrieved = (books: readonly object[]) =>
   success(200, 'Books retrieved successfully', books);
 
-/** @param headers that describe the page. */
 export const pageRetrieved = (books: readonly object[], headers: HeaderList) =>
   withHeaders(booksRetrieved(books), ...headers);
 /** @param name as it was sent. */
@@ -112,7 +110,6 @@ export const invalidParameter = (name: string) => failure(400, `Invalid query pa
 export const changesRetrieved = (changes: readonly Change[]) =>
   success(200, 'Changes retrieved successfully', changes.map(dated));
 export const CURSOR_GONE = failure(410, 'Cursor no longer valid');
-/** @param headers that describe the page. */
 export const historyRetrieved = (states: readonly State[], headers: HeaderList) =>
   withHeaders(success(200, 'Book history retrieved successfully', states.map(dated)), ...headers);
 

@@ -13,7 +13,6 @@ import type { Log } from '../log/log.ts';
 import type { Times } from '../times.ts';
 import type { RequestCounts } from './request-counts.ts';
 
-/** One request, on its way to its answer. */
 export interface Exchange {
   readonly request: IncomingMessage;
   /** Identifies the request in the log. */
@@ -21,7 +20,6 @@ export interface Exchange {
   readonly path: Path;
 }
 
-/** What the application is made of. */
 export interface AppParts {
   readonly catalogue: Catalogue;
   readonly tokens: Tokens;

@@ -66,7 +66,6 @@ export interface BatchReport {
   note(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
 }
 
-/** What an import is made of. */
 export interface ImportParts {
   readonly reading: Reading;
   readonly mode: ImportMode;

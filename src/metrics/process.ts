@@ -12,7 +12,6 @@ import { Histogram, type Metric, toMetric } from './prometheus.ts';
 /** Seconds. Normally a timer is up to a millisecond late. */
 const DELAYS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-/** Begins to measure this process. */
 export function measureProcess(log: Log, { look }: Times['metrics']) {
   // Node's `monitorEventLoopDelay` has no counts for a histogram, and adds the time between two looks to each delay.
   const delays = new Histogram(DELAYS);
