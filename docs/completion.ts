@@ -8,7 +8,7 @@ type Completions = ReadonlyMap<string, readonly string[]>;
 /** @param script the one of a shell. */
 export async function completionOf(script: (completions: Completions) => string): Promise<string> {
   const completions = new Map<string, readonly string[]>();
-  for (const [name, load] of COMMANDS)
+  for (const [name, [, load]] of Object.entries(COMMANDS))
     completions.set(name, [...Object.keys((await load()).OPTIONS ?? {}), 'help']);
   return script(completions);
 }

@@ -43,7 +43,7 @@ const WIDTH = 76;
 
 export async function manualPage(): Promise<string> {
   const commands: string[] = [];
-  for (const [name, load] of COMMANDS)
+  for (const [name, [, load]] of Object.entries(COMMANDS))
     commands.push(`.SS ${name}\n${usageAndText((await load()).HELP).join('')}`);
   const [synopsis, description] = usageAndText(ABOUT);
   return [

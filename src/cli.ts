@@ -10,44 +10,41 @@ import { helpEntry } from './terminal/help-entry.ts';
 import { writeLine } from './terminal/printable.ts';
 import { version } from './version.ts';
 
-/** The commands. `--help` shows them in this order. */
-export const COMMANDS = new Map<string, () => Promise<Command>>([
-  ['serve', () => import('./commands/serve.ts')],
-  ['demo', () => import('./commands/demo.ts')],
-  ['config', () => import('./commands/config.ts')],
-  ['ready', () => import('./commands/ready.ts')],
-  ['token', () => import('./commands/token.ts')],
-  ['import', () => import('./commands/import.ts')],
-  ['export', () => import('./commands/export.ts')],
-  ['copy', () => import('./commands/copy.ts')],
-  ['undo', () => import('./commands/undo.ts')],
-  ['forget', () => import('./commands/forget.ts')],
-  ['backup', () => import('./commands/backup.ts')],
-  ['restore', () => import('./commands/restore.ts')],
-  ['verify', () => import('./commands/verify.ts')],
-  ['man', () => import('./commands/man.ts')],
-]);
+/** What each command does, and its module. `--help` shows them in this order. */
+export const COMMANDS: Readonly<Record<string, readonly [about: string, load: () => Promise<Command>]>> = {
+  serve: ['serves the catalogue; the default', () => import('./commands/serve.ts')],
+  demo: ['serves a catalogue of well-known books, and keeps nothing', () => import('./commands/demo.ts')],
+  config: [
+    'shows the configuration in effect, or the first error in it',
+    () => import('./commands/config.ts'),
+  ],
+  ready: ['checks whether the running service is ready', () => import('./commands/ready.ts')],
+  token: ['prints a token for scripts', () => import('./commands/token.ts')],
+  import: ['stores the books of a file: CSV, JSON or JSON Lines', () => import('./commands/import.ts')],
+  export: ['writes all books to a file: CSV, JSON or JSON Lines', () => import('./commands/export.ts')],
+  copy: ['copies all books from one store to another', () => import('./commands/copy.ts')],
+  undo: ['takes changes back: since a time, of a book, or an import', () => import('./commands/undo.ts')],
+  forget: ['removes a book and its history permanently', () => import('./commands/forget.ts')],
+  backup: [
+    'writes a verified copy of the SQLite store to a file, even while the service runs',
+    () => import('./commands/backup.ts'),
+  ],
+  restore: ['replaces the SQLite store with a backup', () => import('./commands/restore.ts')],
+  verify: [
+    'checks a running service, this one or another, against the contract',
+    () => import('./commands/verify.ts'),
+  ],
+  man: ['prints the manual page: book-catalogue man | man -l -', () => import('./commands/man.ts')],
+};
 
 export const ABOUT = `Usage: book-catalogue [COMMAND] [--help]
        book-catalogue --version
 
 A catalogue of books: JSON over HTTP.
 
-  serve       serves the catalogue; the default
-  demo        serves a catalogue of well-known books, and keeps nothing
-  config      shows the configuration in effect, or the first error in it
-  ready       checks whether the running service is ready
-  token       prints a token for scripts
-  import      stores the books of a file: CSV, JSON or JSON Lines
-  export      writes all books to a file: CSV, JSON or JSON Lines
-  copy        copies all books from one store to another
-  undo        takes changes back: since a time, of a book, or an import
-  forget      removes a book and its history permanently
-  backup      writes a verified copy of the SQLite store to a file, even while the service runs
-  restore     replaces the SQLite store with a backup
-  verify      checks a running service, this one or another, against the contract
-  man         prints the manual page: book-catalogue man | man -l -
-`;
+${Object.entries(COMMANDS)
+  .map(([name, [about]]) => `  ${name.padEnd(12)}${about}\n`)
+  .join('')}`;
 
 export const ENVIRONMENT = `The configuration is in environment variables, all of them optional:
 
@@ -77,7 +74,7 @@ export async function run(
       stdout.write(options.version ? `${version}\n` : `${ABOUT}\n${ENVIRONMENT}`);
       return 0;
     }
-    const load = COMMANDS.get(name);
+    const [, load] = (Object.hasOwn(COMMANDS, name) && COMMANDS[name]) || [];
     if (load === undefined) throw new UsageError(`There is no command "${name}". See --help.`);
     const command = await load();
     const call = readArguments(`book-catalogue ${name}`, others, command.OPTIONS, command.OPERANDS);

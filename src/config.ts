@@ -4,7 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
-import { LOGIN_LIMIT } from './auth/credentials.ts';
+import { type Credentials, LOGIN_LIMIT } from './auth/credentials.ts';
 import { type Environment, Given, misnamed } from './environment.ts';
 import { OperatorError } from './operator-error.ts';
 
@@ -151,7 +151,6 @@ export const SETTINGS = {
   headerLimit: wholeNumber('HEADER_LIMIT', 'largest request line and headers, in bytes', 16_384, 1024, MIB),
 } as const satisfies Readonly<Record<string, Setting>>;
 
-/** Its rows. */
 export const ROWS: readonly Setting[] = Object.values(SETTINGS);
 
 type Settings = { readonly [Key in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Key]['read']> };
@@ -159,25 +158,22 @@ type Settings = { readonly [Key in keyof typeof SETTINGS]: ReturnType<(typeof SE
 export interface Config extends Settings {
   /** SECRET_TOKEN is not set, so the secret is random. */
   readonly randomSecret: boolean;
-  /** The built-in pair logs in, so every reader of the documentation can. */
-  readonly builtInCredentials: boolean;
+  /** The built-in pair if it logs in: every reader of the documentation can, so only this machine is served (rule 33). */
+  readonly knownLogin: Credentials | undefined;
   /** Sentences for the operator about settings that do not prevent the start. */
   readonly warnings: readonly string[];
 }
 
-/**
- * Reads the whole configuration.
- * @throws OperatorError if a variable is invalid.
- */
+/** @throws OperatorError if a variable is invalid. */
 export function readConfig(env: Environment): Config {
   const given = new Given(env);
   const entries = Object.entries(SETTINGS).map(([key, { read }]) => [key, read(given)]);
   const settings: Settings = Object.fromEntries(entries);
   const { admin, find, page, signingSecret } = settings;
-  const builtInCredentials = readPair(given) === undefined;
+  const knownLogin = readPair(given) === undefined ? BUILT_IN : undefined;
   const randomSecret = given.secret('SECRET_TOKEN') === undefined;
   const warnings = misnamed(env, ROWS);
-  if (builtInCredentials) {
+  if (knownLogin !== undefined) {
     warnings.push(
       'AUTH_USERNAME and AUTH_PASSWORD are not set: the service accepts the built-in pair admin / password.',
     );
@@ -192,7 +188,7 @@ export function readConfig(env: Environment): Config {
   if (page === undefined && find && env.PAGE_PORT === undefined) {
     warnings.push(`ADMIN_PORT ${admin.port} is the default of PAGE_PORT: the service runs without the page.`);
   }
-  return Object.freeze({ ...settings, randomSecret, builtInCredentials, warnings });
+  return Object.freeze({ ...settings, randomSecret, knownLogin, warnings });
 }
 
 /**
@@ -234,7 +230,6 @@ function onOrOff(name: string, help: string, absent: 'on' | 'off'): Setting<bool
   return { name, help: `\`on\` or \`off\`: ${help}`, absent: `\`${absent}\``, read };
 }
 
-/** A list that is separated by commas. */
 function list(
   name: string,
   help: string,
@@ -259,7 +254,7 @@ function isNetwork(text: string): boolean {
 }
 
 /** @returns undefined if the built-in pair logs in. */
-function readPair(given: Given): { readonly username: string; readonly password: string } | undefined {
+function readPair(given: Given): Credentials | undefined {
   const [username, password] = [given.text('AUTH_USERNAME'), given.secret('AUTH_PASSWORD')];
   if (username !== undefined && password !== undefined) {
     const pair = { username, password };

@@ -2,7 +2,7 @@
 // Does not: have labels whose values a client can make up, or secrets.
 
 import type { RequestCounts } from './api/request-counts.ts';
-import type { LoginOutcomes } from './auth/login-guard.ts';
+import type { LoginGuard } from './auth/login-guard.ts';
 import type { BatchFigures } from './books/batches.ts';
 import type { Catalogue } from './books/catalogue.ts';
 import { type MetricName, metric } from './metrics/descriptions.ts';
@@ -13,7 +13,7 @@ export function serviceMetrics(
   requests: RequestCounts,
   connections: number,
   { batches, followers }: Pick<Catalogue, 'batches' | 'followers'>,
-  logins: LoginOutcomes,
+  logins: LoginGuard['outcomes'],
 ): Metric[] {
   const ofBatches = (name: MetricName, read: (figures: BatchFigures) => Counts) => {
     const counts = Object.entries(batches).map(([operation, figures]) => [operation, read(figures)]);

@@ -44,7 +44,6 @@ export interface Service {
 }
 
 /**
- * Starts serving.
  * @param docsPort port of the page that calls the service from a browser, if there is one.
  * @param mustExist whether the store must be there already.
  * @throws OperatorError if the store or the port cannot be opened; nothing is left open then.
@@ -75,10 +74,6 @@ export async function startService(
     trustedProxies: blockList(config.trustedProxies),
     config,
     docsPort,
-    knownLogin: config.builtInCredentials
-      ? { username: config.username, password: config.password }
-      : undefined,
-    onlyThisMachine: config.builtInCredentials,
     log,
     requests,
     times,

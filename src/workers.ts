@@ -15,7 +15,6 @@ import { type Service, startService } from './service.ts';
 import { TIMES } from './times.ts';
 import { within } from './within.ts';
 
-/** What a worker serves. */
 type Facts = Pick<Service, 'url' | 'pageUrl' | 'store'>;
 
 /** The first message to a worker: the arguments of `startService`. */

@@ -1,7 +1,6 @@
 // Owns: the responses in the OpenAPI document, with the same messages and header values that the routes send.
 
 import { MOST_BOOKS } from '../../src/api/book-array.ts';
-import { entityTag } from '../../src/api/conditions.ts';
 import * as answers from '../../src/api/envelope.ts';
 import { SHOWN_NAME } from '../../src/api/query.ts';
 import { BOOK_FIELDS, BOOK_ID, type Book, FIELD_NAMES } from '../../src/books/book.ts';
@@ -40,7 +39,7 @@ const BOOK = { id: BOOK_ID.examples[0], ...BOOK_EXAMPLE } as Book;
 const AT = Date.UTC(2026, 10, 27, 8, 0, 0, 123);
 
 /** The tag of that book, as a header has it. */
-export const TAG_EXAMPLE = entityTag(tagOf(BOOK));
+export const TAG_EXAMPLE = `"${tagOf(BOOK)}"`;
 export const TOKEN = 'eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJleHAiOjE3OTAwMDAwMDB9.c2lnbmF0dXJl';
 
 export function schemaRef(name: string): Schema {

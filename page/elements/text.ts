@@ -3,6 +3,7 @@
 import type { Book, NewBook } from '../../client/src/book.ts';
 import { APOSTROPHES, fold, QUOTES } from '../../src/books/folding.ts';
 import type { Term } from '../../src/books/words.ts';
+import { digestOf } from '../../src/files/alike.ts';
 
 export const FIELDS = ['title', 'author', 'year'] as const;
 export type Field = (typeof FIELDS)[number];
@@ -51,9 +52,7 @@ export function bookText({ title = '', author = '', year = 0 }: Book | NewBook):
 
 /** A hue in degrees that stays with an author. */
 export function hueOf(author: string): number {
-  let hash = 0x811c9dc5; // FNV-1a
-  for (let at = 0; at < author.length; at += 1) hash = Math.imul(hash ^ author.charCodeAt(at), 0x01000193);
-  return (hash >>> 0) % 360;
+  return (digestOf(author) >>> 0) % 360;
 }
 
 const LETTERS = String.raw`[\p{L}\p{N}\p{M}\p{Cf}]+`;

@@ -3,6 +3,7 @@
 // Does not: give up while the catalogue does not respond. Only a person ends that.
 
 import { type BookCatalogue, BookChanged, CatalogueError } from '../../client/src/book-catalogue.ts';
+import { digestOf } from '../../src/files/alike.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
 import { type FileBook, keyOf, type Wanted } from './calls.ts';
@@ -211,7 +212,7 @@ export class Storing {
     const isAsAdded = await persist(this.#session, signal, async (catalogue) => {
       const book = await catalogue.find(id, { signal });
       if (book === undefined) return true; // somebody has deleted it
-      if (digestOf(book) !== digest) return false;
+      if (digestOfBook(book) !== digest) return false;
       try {
         await catalogue.remove(id, { expected: book, signal });
         return true;
@@ -244,7 +245,7 @@ export class Storing {
         attempts += 1;
         return catalogue.createAll(books, options);
       });
-      for (const book of stored) this.added.push({ id: book.id, digest: digestOf(book) });
+      for (const book of stored) this.added.push({ id: book.id, digest: digestOfBook(book) });
       this.#chunks.shift();
     } catch (error) {
       // A refusal of the first attempt is known: nothing was stored.
@@ -270,12 +271,9 @@ export class Storing {
   }
 }
 
-/** 32 bits that tell a book from its changed self (FNV-1a). A page without TLS has no `crypto.subtle`. */
-function digestOf({ title, author, year }: FileBook): number {
-  let digest = 0x811c9dc5;
-  for (const character of `${title}\0${author}\0${year}`)
-    digest = Math.imul(digest ^ (character.codePointAt(0) as number), 0x01000193);
-  return digest;
+/** Tells a book from its changed self. A page without TLS has no `crypto.subtle`. */
+function digestOfBook({ title, author, year }: FileBook): number {
+  return digestOf(`${title}\0${author}\0${year}`);
 }
 
 /** The catalogue has been away for so long that it does not know any more whether it has stored the last books. */

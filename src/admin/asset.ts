@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Answer } from '../http/answer.ts';
+import { GUARDS } from '../page/files.ts';
 import { readProjectFile } from '../project.ts';
 
 /** Answers a GET of one path. */
@@ -34,31 +35,12 @@ export function assetHandler(
     const headers = [
       ...['content-type', type],
       ...['content-security-policy', policyFor(host)],
-      ...['x-content-type-options', 'nosniff'],
-      ...['referrer-policy', 'no-referrer'],
-      ...['cross-origin-resource-policy', 'same-origin'],
+      ...GUARDS,
       ...['cache-control', 'no-cache'], // that is: check each time whether it has changed
       ...['etag', etag],
     ];
     return known === etag ? { status: 304, headers } : { status: 200, headers, body: bytes };
   };
-}
-
-/**
- * The policy of a page that is complete without any other network.
- * @param connect what its programs may call, beside this port; empty, or beginning with a space.
- */
-export function policyOf(connect: string): string {
-  return [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self' data:", // the libraries' icons are in their style sheets
-    `connect-src 'self'${connect}`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ');
 }
 
 async function load(file: string): Promise<Asset> {

@@ -2,7 +2,8 @@
 // Does not: load anything from elsewhere: the page needs no other network, and may call only the two ports. It has no token
 // until a user logs in there, and stores it nowhere.
 
-import { assetHandler, type OperationsHandler, policyOf } from './asset.ts';
+import { policyOf } from '../page/files.ts';
+import { assetHandler, type OperationsHandler } from './asset.ts';
 
 const SWAGGER = 'node_modules/swagger-ui-dist';
 

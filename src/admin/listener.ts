@@ -73,9 +73,9 @@ export async function openOperations(
         return { status: 200, headers, body: prometheusText(await service.metrics()) };
       },
       '/openapi.json': async ({ headers }) => {
-        const serverUrl = `http://${hostname(headers.host)}:${servicePort()}`;
+        const { host: asked = 'localhost' } = headers;
         const document = JSON.parse(String(await readProjectFile('docs/openapi/openapi.json')));
-        document.servers[0].url = serverUrl;
+        document.servers[0].url = `http://${asked.replace(/:\d*$/, '')}:${servicePort()}`;
         return { status: 200, headers: JSON_HEADERS, body: JSON.stringify(document) };
       },
       ...manual,
@@ -132,9 +132,4 @@ function text(status: number, line: string): Answer & { readonly body: string } 
 /** @param url of HTTP, which leaves out port 80. */
 function portOf(url: string): number {
   return Number(new URL(url).port || 80);
-}
-
-/** The host in a client's request, without the port. */
-function hostname(host = 'localhost'): string {
-  return host.replace(/:\d*$/, '');
 }

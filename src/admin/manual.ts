@@ -4,9 +4,10 @@
 import { extname } from 'node:path';
 import { reasonOf } from '../error-words.ts';
 import type { Log } from '../log/log.ts';
+import { policyOf } from '../page/files.ts';
 import { projectFiles } from '../project.ts';
 import { version } from '../version.ts';
-import { assetHandler, type OperationsHandler, policyOf } from './asset.ts';
+import { assetHandler, type OperationsHandler } from './asset.ts';
 
 /** Where `npm run build:site` puts the site of this version, as a path in the project. */
 const SITE = `site/dist/${version}`;

@@ -49,7 +49,6 @@ const COMPRESSED = /gzip|deflate|compress|br|zstd/i;
 /** With what precedes it. */
 const SECOND_SEGMENT = /^(\/[^/]+\/)[^/]+/;
 
-/** All methods that some path has. */
 const ALL_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
 const UNREADABLE = {
@@ -66,17 +65,17 @@ export interface App {
 }
 
 export function buildApp(parts: AppParts): App {
-  const { log, requests, times } = parts;
+  const { config, log, requests, times } = parts;
   const newRequestId = requestIds();
   const faults = faultAnswers(log, requests, times.api);
-  const allowOrigin = allowOrigins(parts.config.corsOrigins, parts.docsPort);
-  const routes = parts.config.history !== undefined ? [...ROUTES, ...HISTORY_ROUTES] : ROUTES;
+  const allowOrigin = allowOrigins(config.corsOrigins, parts.docsPort);
+  const routes = config.history !== undefined ? [...ROUTES, ...HISTORY_ROUTES] : ROUTES;
   const byPath: ReadonlyMap<string, Route> = new Map(routes.map((route) => [route.path, route]));
-  return { service: newServer(undefined), page: newServer(new PageFiles(parts.knownLogin)) };
+  return { service: newServer(undefined), page: newServer(new PageFiles(config.knownLogin)) };
 
   function newServer(page: PageFiles | undefined): HttpServer {
     const http = new HttpServer(
-      parts.config.headerLimit,
+      config.headerLimit,
       times.http,
       (request, response) => handle(http, page, request, response),
       refuse,
@@ -95,7 +94,7 @@ export function buildApp(parts: AppParts): App {
     const { method = '', url = '', headers } = request;
     const sentId = headers['x-request-id'];
     const id = typeof sentId === 'string' && answers.REQUEST_ID.test(sentId) ? sentId : newRequestId();
-    const isMisdirected = parts.onlyThisMachine && !namesThisMachine(headers.host);
+    const isMisdirected = config.knownLogin !== undefined && !namesThisMachine(headers.host);
     const cors = isMisdirected ? undefined : allowOrigin(headers);
     const path = pathOf(url);
     const files = page !== undefined && path && isForPage(method, path.decoded) ? page : undefined;

@@ -1,5 +1,4 @@
-// Owns: the headers `If-Match` and `If-None-Match` (RFC 9110 section 13.1), how a tag is written in a header, and the header
-// `Idempotency-Key`.
+// Owns: the headers `If-Match` and `If-None-Match` (RFC 9110 section 13.1), and the header `Idempotency-Key`.
 // Does not: accept weak tags where the content must be the same byte by byte.
 
 import type { IncomingHttpHeaders } from 'node:http';
@@ -21,11 +20,6 @@ export function conditionOf(headers: IncomingHttpHeaders): Condition | undefined
     match: match === undefined ? undefined : readTags(match, false),
     noneMatch: noneMatch === undefined ? undefined : readTags(noneMatch, true),
   };
-}
-
-/** A strong entity tag. */
-export function entityTag(tag: string): string {
-  return `"${tag}"`;
 }
 
 /** In place of a key that cannot be one. */

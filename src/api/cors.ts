@@ -25,7 +25,8 @@ export type AllowOrigin = (headers: IncomingHttpHeaders) => HeaderList | undefin
 export function allowOrigins(origins: readonly string[], docsPort: number | undefined): AllowOrigin {
   const named = new Set(origins);
   const isDocsPage = (origin: string, host = '') =>
-    docsPort !== undefined && origin === originAt(host.replace(/:\d*$/, ''), docsPort);
+    docsPort !== undefined &&
+    origin === `http://${host.replace(/:\d*$/, '')}${docsPort === 80 ? '' : `:${docsPort}`}`;
   return ({ origin, host }) => {
     if (origin === undefined || !(named.has(origin) || isDocsPage(origin, host))) return undefined;
     const exposed = ['access-control-expose-headers', EXPOSED_HEADERS];
@@ -61,8 +62,4 @@ export function permission(methods: readonly string[]): Answer {
       ...['access-control-max-age', PERMISSION_LASTS],
     ],
   };
-}
-
-function originAt(hostname: string, port: number): string {
-  return port === 80 ? `http://${hostname}` : `http://${hostname}:${port}`;
 }

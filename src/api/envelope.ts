@@ -5,7 +5,6 @@ import { type Book, bookText } from '../books/book.ts';
 import { tagOf, tagOfText } from '../books/condition.ts';
 import type { Change, NotUndone, State, Undone } from '../books/store.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
-import { entityTag } from './conditions.ts';
 
 /** Every response body: exactly these three fields. */
 export interface Envelope<Data = unknown> {
@@ -14,7 +13,6 @@ export interface Envelope<Data = unknown> {
   readonly data: Data;
 }
 
-/** An answer whose body is an envelope. */
 export type EnvelopeAnswer = Answer & { readonly body: string; readonly length: number };
 
 /** Headers of every answer (rule 24). */
@@ -49,7 +47,7 @@ function bookAnswer(status: number, message: string): (book: Book) => EnvelopeAn
   const beginning = `${JSON.stringify({ status, message }).slice(0, -1)},"data":`;
   return (book) => {
     const text = bookText(book);
-    const own = ['etag', entityTag(tagOfText(text))];
+    const own = ['etag', `"${tagOfText(text)}"`];
     const body = `${beginning}${text}}`;
     return { status, headers: COMMON_HEADERS, own, body, length: Buffer.byteLength(body) };
   };
@@ -89,7 +87,7 @@ export const bookUpdated = bookAnswer(200, 'Book updated successfully');
 /** The client has the book already (rule E2). It has no body, so no envelope. */
 export const notModified = (book: Book): Answer => ({
   status: 304,
-  headers: ['cache-control', 'no-store', 'etag', entityTag(tagOf(book))],
+  headers: ['cache-control', 'no-store', 'etag', `"${tagOf(book)}"`],
 });
 export const BOOK_DELETED = success(200, 'Book deleted successfully', null);
 export const INVALID_BOOK = failure(400, 'Invalid input');
@@ -104,7 +102,6 @@ export const PRECONDITION_REQUIRED = failure(428, 'Precondition required');
 export const booksRetrieved = (books: readonly object[]) =>
   success(200, 'Books retrieved successfully', books);
 
-/** @param headers that describe the page. */
 export const pageRetrieved = (books: readonly object[], headers: HeaderList) =>
   withHeaders(booksRetrieved(books), ...headers);
 /** @param name as it was sent. */
@@ -113,7 +110,6 @@ export const invalidParameter = (name: string) => failure(400, `Invalid query pa
 export const changesRetrieved = (changes: readonly Change[]) =>
   success(200, 'Changes retrieved successfully', changes.map(dated));
 export const CURSOR_GONE = failure(410, 'Cursor no longer valid');
-/** @param headers that describe the page. */
 export const historyRetrieved = (states: readonly State[], headers: HeaderList) =>
   withHeaders(success(200, 'Book history retrieved successfully', states.map(dated)), ...headers);
 

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { BlockList } from 'node:net';
-import type { CheckCredentials, Credentials } from '../auth/credentials.ts';
+import type { CheckCredentials } from '../auth/credentials.ts';
 import type { LoginGuard } from '../auth/login-guard.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Catalogue } from '../books/catalogue.ts';
@@ -13,7 +13,6 @@ import type { Log } from '../log/log.ts';
 import type { Times } from '../times.ts';
 import type { RequestCounts } from './request-counts.ts';
 
-/** One request, on its way to its answer. */
 export interface Exchange {
   readonly request: IncomingMessage;
   /** Identifies the request in the log. */
@@ -21,7 +20,6 @@ export interface Exchange {
   readonly path: Path;
 }
 
-/** What the application is made of. */
 export interface AppParts {
   readonly catalogue: Catalogue;
   readonly tokens: Tokens;
@@ -29,16 +27,9 @@ export interface AppParts {
   readonly guard: LoginGuard;
   /** Addresses and networks whose X-Forwarded-For is trusted. */
   readonly trustedProxies: BlockList;
-  readonly config: Pick<
-    Config,
-    'corsOrigins' | 'find' | 'history' | 'requireIfMatch' | 'bodyLimit' | 'bulkLimit' | 'headerLimit'
-  >;
+  readonly config: Config;
   /** Port of the operations listener, whose /docs page calls from a browser. */
   readonly docsPort: number | undefined;
-  /** The pair that the page fills into its login: the built-in one, which everybody knows anyway. */
-  readonly knownLogin: Credentials | undefined;
-  /** The built-in pair logs in, so a `Host` that does not name this machine is refused (rule 33). */
-  readonly onlyThisMachine: boolean;
   readonly log: Log;
   readonly requests: RequestCounts;
   readonly times: Pick<Times, 'http' | 'api'>;

@@ -44,9 +44,7 @@ export async function readChanges(
 }
 
 export async function readHistory({ path }: Exchange, { catalogue }: AppParts): Promise<Answer> {
-  const query = readPlace(path.query, (content) =>
-    Number.isSafeInteger(content) && Number(content) > 0 ? Number(content) : undefined,
-  );
+  const query = readPlace(path.query, (content) => (isNumber(content) ? content : undefined));
   if ('invalid' in query) return answers.invalidParameter(query.invalid);
   const { cursor, limit } = query;
   const id = readBookId(path.sent.slice('/book/'.length, -'/history'.length));
@@ -75,10 +73,13 @@ function inBytes(answer: answers.EnvelopeAnswer): Answer {
   return { ...answer, body: Buffer.from(answer.body) };
 }
 
+function isNumber(value: unknown): value is number {
+  return Number.isSafeInteger(value) && Number(value) > 0;
+}
+
 /** @returns undefined unless it has one of the three, and that is valid. */
 function readUndo(body: Readonly<Record<string, unknown>> = {}): UndoRequest | undefined {
   const { change, import: imported, since } = body;
-  const isNumber = (value: unknown): value is number => Number.isSafeInteger(value) && Number(value) > 0;
   if ([change, imported, since].filter((value) => value !== undefined).length !== 1) return undefined;
   if (isNumber(change)) return { change };
   if (isNumber(imported)) return { import: imported };

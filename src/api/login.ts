@@ -53,15 +53,11 @@ function isTextIfPresent(value: unknown): value is string | undefined {
 function clientAddress(peer: string, forwarded: string | string[] | undefined, proxies: BlockList): string {
   const named = `${forwarded ?? ''}`.split(',').map((text) => text.trim());
   let address = peer;
-  while (isTrusted(address, proxies)) {
+  // A BlockList also matches IPv4 addresses mapped to IPv6. The address of a closed socket is empty.
+  while (isIP(address) !== 0 && proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')) {
     const before = named.pop() ?? '';
     if (isIP(before) === 0) break;
     address = before;
   }
   return address;
-}
-
-function isTrusted(address: string, proxies: BlockList): boolean {
-  // A BlockList also matches IPv4 addresses mapped to IPv6. The address of a closed socket is empty.
-  return isIP(address) !== 0 && proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }

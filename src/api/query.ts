@@ -192,16 +192,13 @@ function readCursor(text: string, order: Search['order']): Place | undefined {
     place.length === fields.length &&
     fields.every((field, position) => {
       const value = place[position];
-      if (field === 'title' || field === 'author') return typeof value === 'string' && isKey(value);
+      if (field === 'title' || field === 'author')
+        return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
       if (field === 'group') return value === 0 || value === 1;
       return Number.isSafeInteger(value);
     });
   // A cursor has one spelling, although base64url and JSON have several.
   return isPlace && cursorOf(place as Place, order) === text ? (place as Place) : undefined;
-}
-
-function isKey(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0');
 }
 
 function nameOf(order: Search['order']): string {

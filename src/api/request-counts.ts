@@ -33,7 +33,6 @@ export class RequestCounts {
     this.durations[route][method].observe(milliseconds / 1000);
   }
 
-  /** Counts a request that could not be read. */
   addUnreadable(status: number): void {
     this.#count('unreadable', 'unknown', status);
   }

@@ -28,9 +28,6 @@ const MAX_KNOWN = 10_000;
  */
 export type LoginTurn = { readonly delay: number } | { readonly retryAfter: number };
 
-/** Logins by outcome. Delayed ones failed and were answered late; refused ones may have been right or wrong. */
-export type LoginOutcomes = Readonly<Record<'succeeded' | 'failed' | 'delayed' | 'refused', number>>;
-
 /** The failed logins of an address, of a network around it, or of all new addresses. */
 interface Tally {
   readonly name: string;
@@ -42,7 +39,8 @@ interface Tally {
 }
 
 export class LoginGuard {
-  readonly #outcomes = { succeeded: 0, failed: 0, delayed: 0, refused: 0 };
+  /** Logins by outcome. Delayed ones failed and were answered late; refused ones may have been right or wrong. */
+  readonly outcomes = { succeeded: 0, failed: 0, delayed: 0, refused: 0 };
   /**
    * Addresses that have logged in, the last one last. All others are new. Guesses add none, so they make the guard forget
    * none.
@@ -59,10 +57,6 @@ export class LoginGuard {
 
   constructor(times: Times['auth']) {
     this.#times = times;
-  }
-
-  get outcomes(): LoginOutcomes {
-    return this.#outcomes;
   }
 
   /**
@@ -84,17 +78,17 @@ export class LoginGuard {
     const turn = Math.max(now, ...queues.map(({ lastTurn }) => lastTurn)) + failurePace;
     const tooLong = turn - now - MOST_DELAYED * failurePace;
     if (tooLong > 0) {
-      this.#outcomes.refused += 1;
+      this.outcomes.refused += 1;
       return { retryAfter: Math.ceil(tooLong / 1000) };
     }
     if (succeeded) {
       this.#remember(name);
-      this.#outcomes.succeeded += 1;
+      this.outcomes.succeeded += 1;
       return { delay: 0 };
     }
     if (queues.length > 0) {
       for (const queue of queues) queue.lastTurn = turn;
-      this.#outcomes.delayed += 1;
+      this.outcomes.delayed += 1;
       return { delay: turn - now };
     }
     if (this.#tallies.size === 0) this.#began = now;
@@ -102,7 +96,7 @@ export class LoginGuard {
       tally.failures += 1;
       this.#tallies.set(tally.name, tally);
     }
-    this.#outcomes.failed += 1;
+    this.outcomes.failed += 1;
     return { delay: 0 };
   }
 

@@ -93,7 +93,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     try {
       const mode = modeOf(reading, options, { store, scratch });
       if (!options.isDryRun) await store.beginEvent('import', basename(name));
-      return await report.end(await new Import(reading, mode, store, report, signal, assertNewest).run());
+      return await report.end(await new Import({ reading, mode, store, report, signal, assertNewest }).run());
     } finally {
       await store.close().catch(() => {}); // after a failure, closing may fail as well
       await scratch?.close();

@@ -90,14 +90,12 @@ function banner(
   { url, pageUrl }: Service,
   operations: OperationsListener | undefined,
   store: string,
-  config: Config,
+  { knownLogin, username, password }: Config,
 ): string {
-  const pair = config.builtInCredentials
-    ? `${config.username} / ${config.password}  (built in, for this machine only)`
-    : `${config.username} and the password you set`;
-  const login = config.builtInCredentials
-    ? `{"username":"admin","password":"password"}`
-    : '{"username":…,"password":…}';
+  const pair = knownLogin
+    ? `${username} / ${password}  (built in, for this machine only)`
+    : `${username} and the password you set`;
+  const login = knownLogin ? JSON.stringify(knownLogin) : '{"username":…,"password":…}';
   return `
 Book catalogue ${version}
 

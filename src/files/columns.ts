@@ -174,7 +174,6 @@ export function isOtherThing(kind: string): boolean {
 
 const PUBLICATIONS = [...YEARS_OF_THE_WORK, ...YEARS_OF_THE_EDITION].map(plain);
 
-/** The columns of an export. */
 const EXPORTED: readonly string[] = ['id', ...FIELD_NAMES];
 
 /** How many names a message shows, and how many characters of each. */
@@ -182,7 +181,6 @@ const SHOWN = 30;
 const SHOWN_LENGTH = 40;
 
 /**
- * Finds the columns.
  * @param names of all columns; of equal names, the first one counts.
  * @param line of the names, if they are the first row of a table.
  * @throws OperatorError; NoTitleColumn

@@ -63,7 +63,6 @@ export class Tokenizer {
   }
 
   /**
-   * Reads a record.
    * @param ended whether no more text will follow.
    * @returns false when the text ends before the record does.
    */

@@ -61,7 +61,6 @@ export function tokenizerOf(names: readonly string[], delimiter: string): Tokeni
   return new Tokenizer(delimiter, names.length, [withoutReasons(names).length, names.length]);
 }
 
-/** The records after the header. */
 class CsvRecords {
   readonly #input: TextInput;
   readonly #tokenizer: Tokenizer;

@@ -29,7 +29,6 @@ export function markOf([one, two, three, four]: Uint8Array): string | undefined 
   return one === 0xef && two === 0xbb && three === 0xbf ? 'utf-8' : undefined;
 }
 
-/** Decodes bytes piece by piece. */
 export class Decoder {
   /** Its standard name, in lower case. */
   readonly encoding: string;

@@ -1,11 +1,10 @@
 // Owns: why a file of JSON is refused as a whole: its books are elsewhere in it.
 // Does not: look for the books there.
 
-import type { JsonObject } from '../json/parse.ts';
+import { isJsonObject, type JsonObject } from '../json/parse.ts';
 import { OperatorError } from '../operator-error.ts';
 import { isTitle } from './columns.ts';
 import { findEnd } from './json-splitter.ts';
-import { isMembers } from './json-values.ts';
 
 /** Why no record has a title, if it is elsewhere. @param isArray whether the records are in one. */
 export function elsewhere(
@@ -13,12 +12,12 @@ export function elsewhere(
   isArray: boolean,
 ): OperatorError | undefined {
   const members = Object.entries(first);
-  const [list] = members.find(([, value]) => Array.isArray(value) && value.some(isMembers)) ?? [];
+  const [list] = members.find(([, value]) => Array.isArray(value) && value.some(isJsonObject)) ?? [];
   if (list !== undefined && others.length === 0 && !isArray)
     return new OperatorError(
       `The records are in the list "${list}" within the file: make a file of that list, from its [ to its ], as jq '${jqOf(list)}' does.`,
     );
-  const titled = members.filter(([, value]) => isMembers(value) && Object.keys(value).some(isTitle));
+  const titled = members.filter(([, value]) => isJsonObject(value) && Object.keys(value).some(isTitle));
   const [[member] = []] = titled;
   if (member === undefined || titled.length > 1) return undefined;
   return new OperatorError(

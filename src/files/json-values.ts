@@ -2,9 +2,8 @@
 // JSON, LibraryThing, Open Library, BibJSON, Crossref and schema.org.
 // Does not: convert numbers and texts into one another, or take an editor or a translator for the author.
 
+import { isJsonObject, type JsonObject } from '../json/parse.ts';
 import { readYear } from './years.ts';
-
-type Members = Readonly<Record<string, unknown>>;
 
 /** Names of members, by the field that each is; the first that is a text counts. */
 const WHOLE = ['literal', 'name', 'fl']; // `fl`, first name first, of LibraryThing
@@ -23,22 +22,18 @@ const AUTHOR = /^$|\b(?:co-?)?aut(?!hor of)|writer|verfasser|f[oö]rfatt|авт�
 /** The end of a name after which no blank follows: `d’`, `al-`. */
 const PARTICLE = /(?:^|\s)\p{Ll}{1,3}['’-]$/u;
 
-export function isMembers(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** @returns the authors, with commas between them; undefined if the value names none. */
 export function readAuthors(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
-  if (!Array.isArray(value)) return isMembers(value) ? readAuthors([value]) : undefined;
+  if (!Array.isArray(value)) return isJsonObject(value) ? readAuthors([value]) : undefined;
   const names = value
     .filter((author) => author !== null && AUTHOR.test(author.creatorType ?? author.role ?? ''))
     .filter((author) => !Array.isArray(author) || author.length > 0) // of LibraryThing, without an author
-    .map((author) => (isMembers(author) ? nameOf(author) : author));
+    .map((author) => (isJsonObject(author) ? nameOf(author) : author));
   return names.every((name) => typeof name === 'string') ? names.filter(Boolean).join(', ') : undefined;
 }
 
-function nameOf(author: Members): string | undefined {
+function nameOf(author: JsonObject): string | undefined {
   const textsOf = (keys: readonly string[]) =>
     keys
       .map((key) => (author[key] === null ? '' : author[key])) // null counts as none
@@ -63,7 +58,7 @@ export function readYearIn(value: unknown): number | string | undefined {
   if (typeof value === 'string') return readYear(value);
   if (typeof value === 'number') return value;
   if (Array.isArray(value)) return onlyYear(value);
-  if (!isMembers(value)) return undefined;
+  if (!isJsonObject(value)) return undefined;
   const parts = value['date-parts'];
   if (Array.isArray(parts)) {
     // A range has two dates, each of year, month and day.

@@ -4,7 +4,7 @@
 // But a file whose first records all have their books elsewhere is refused as a whole.
 
 import { type BookFields, readBookChanges } from '../books/book.ts';
-import { type JsonObject, parseJsonObject } from '../json/parse.ts';
+import { isJsonObject, type JsonObject, parseJsonObject } from '../json/parse.ts';
 import { OperatorError } from '../operator-error.ts';
 import {
   type Columns,
@@ -19,7 +19,7 @@ import {
 } from './columns.ts';
 import { elsewhere, unfinished } from './json-shape.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
-import { isMembers, readAuthors, readYearIn } from './json-values.ts';
+import { readAuthors, readYearIn } from './json-values.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
 import { isFull, NOT_AN_ID, readBatches, readFileId, shorten, textOf } from './rows.ts';
 import { TextInput } from './text-input.ts';
@@ -96,7 +96,7 @@ function columnsOf(
   try {
     const columns = findColumns(names, wanted);
     // As a text, it is Project Gutenberg's own date; as an object of CSL, the date of publication.
-    const isDate = wanted.year === undefined && first.some(({ issued }) => isMembers(issued));
+    const isDate = wanted.year === undefined && first.some(({ issued }) => isJsonObject(issued));
     return isDate ? { ...columns, year: columns.year ?? 'issued' } : columns;
   } catch (error) {
     if (!(error instanceof NoTitleColumn)) throw error;

@@ -2,7 +2,7 @@
 // Does not: notice every one in a catalogue or a file of a million books. Its memory is bounded.
 
 import type { BookFields } from '../books/book.ts';
-import { toTheEye } from '../files/alike.ts';
+import { digestOf, toTheEye } from '../files/alike.ts';
 import { type BulkStore, booksOf } from '../stores/bulk.ts';
 
 /** 2^20 books are remembered, with 8 bytes each. Of two with one place, the later one is. */
@@ -25,10 +25,10 @@ export class AlikeBooks {
   add({ title, author, year }: BookFields): boolean {
     const digits = String(year);
     const seen = [toTheEye(title), toTheEye(author), digits];
-    const digest = digestOf(seen, 0x01000193);
+    const digest = digestOfAll(seen, 0x01000193);
     const isPlain = seen[0] === title && seen[1] === author;
-    const exact = isPlain ? digest : digestOf([title, author, digits], 0x01000193);
-    const place = digestOf(seen, 0x5bd1e995) >>> (32 - PLACE_BITS);
+    const exact = isPlain ? digest : digestOfAll([title, author, digits], 0x01000193);
+    const place = digestOfAll(seen, 0x5bd1e995) >>> (32 - PLACE_BITS);
     const isThere = this.#toTheEye[place] === digest;
     const isAlike = isThere && this.#exact[place] !== exact;
     if (!isThere) {
@@ -39,12 +39,9 @@ export class AlikeBooks {
   }
 }
 
-/** 32 bits of texts (FNV-1a, of UTF-16 code units). The texts are not joined: that would take longer than the rest. */
-function digestOf(texts: readonly string[], prime: number): number {
-  let digest = 0x811c9dc5 | 0;
-  for (const text of texts) {
-    for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), prime);
-    digest = Math.imul(digest, prime); // the end of the text
-  }
-  return digest;
+/** The texts are not joined: that would take longer than the rest. */
+function digestOfAll(texts: readonly string[], prime: number): number {
+  let digest: number | undefined;
+  for (const text of texts) digest = Math.imul(digestOf(text, digest, prime), prime); // the end of the text
+  return digest as number;
 }

@@ -66,15 +66,23 @@ export interface BatchReport {
   note(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
 }
 
+export interface ImportParts {
+  readonly reading: Reading;
+  readonly mode: ImportMode;
+  /** The books that are there before. */
+  readonly store: BulkStore;
+  readonly report: BatchReport;
+  /** Ends the work at a point where nothing is half done. */
+  readonly signal: AbortSignal;
+  /** Throws when what was stored may be lost, since another host takes the writes by now. */
+  assertNewest(): Promise<void>;
+}
+
 /** One import, from the first row to the last. */
 export class Import {
+  readonly #parts: ImportParts;
   readonly #batches: AsyncIterator<ReadBatch>;
-  readonly #mode: ImportMode;
-  readonly #signal: AbortSignal;
-  readonly #report: BatchReport;
-  readonly #assertNewest: () => Promise<void>;
   readonly #alike = new AlikeBooks();
-  readonly #store: BulkStore;
   #done = new Tally();
   /** What is done and stays, and since when that is known. */
   #confirmed = this.#done;
@@ -90,37 +98,21 @@ export class Import {
   /** Rejected records of the rows that were taken, which are not reported yet. */
   #refused: RefusedRecord[] = [];
 
-  /**
-   * @param store the books that are there before.
-   * @param signal ends the work at a point where nothing is half done.
-   * @param assertNewest throws when what was stored may be lost, since another host takes the writes by now.
-   */
-  constructor(
-    reading: Reading,
-    mode: ImportMode,
-    store: BulkStore,
-    report: BatchReport,
-    signal: AbortSignal,
-    assertNewest: () => Promise<void>,
-  ) {
-    this.#batches = reading.batches[Symbol.asyncIterator]();
-    this.#mode = mode;
-    this.#store = store;
-    this.#report = report;
-    this.#assertNewest = assertNewest;
-    this.#signal = signal;
+  constructor(parts: ImportParts) {
+    this.#parts = parts;
+    this.#batches = parts.reading.batches[Symbol.asyncIterator]();
     this.#next = this.#readPiece();
   }
 
   async run(): Promise<Outcome> {
     let failure: unknown;
     try {
-      await this.#alike.remember(this.#store);
+      await this.#alike.remember(this.#parts.store);
       while (await this.#hasMore()) {
         await this.#storeGroup();
         if (performance.now() > this.#confirmedAt + TIMES.import.confirmPause) await this.#confirm();
       }
-      this.#signal.throwIfAborted();
+      this.#parts.signal.throwIfAborted();
     } catch (error) {
       failure = error;
     }
@@ -133,7 +125,7 @@ export class Import {
   }
 
   async #confirm(): Promise<void> {
-    await this.#assertNewest();
+    await this.#parts.assertNewest();
     this.#confirmed = this.#done;
     this.#confirmedAt = performance.now();
   }
@@ -144,7 +136,7 @@ export class Import {
       this.#ready = await this.#next;
       this.#next = this.#readPiece();
     }
-    this.#signal.throwIfAborted();
+    this.#parts.signal.throwIfAborted();
     return this.#ready.length > 0;
   }
 
@@ -157,10 +149,10 @@ export class Import {
       tally.withTakenId += records.length;
     };
     try {
-      for await (const stored of this.#mode.take(this.#group(tally), refuse)) {
+      for await (const stored of this.#parts.mode.take(this.#group(tally), refuse)) {
         tally.add(stored);
         this.#done = tally;
-        this.#signal.throwIfAborted();
+        this.#parts.signal.throwIfAborted();
       }
       this.#done = tally;
     } finally {
@@ -170,7 +162,7 @@ export class Import {
 
   /** @yields the books of the next batches. A batch is stored, or set aside to be stored, when the next one is requested. */
   async *#group(tally: Tally): AsyncGenerator<readonly ReadBook[], void, void> {
-    const { pieces, time } = this.#mode;
+    const { pieces, time } = this.#parts.mode;
     const end = performance.now() + time;
     for (let piece = 1; await this.#hasMore(); piece += 1) {
       for (let batch = this.#ready.shift(); batch !== undefined; batch = this.#ready.shift()) {
@@ -202,7 +194,7 @@ export class Import {
   async #note({ read }: Tally): Promise<void> {
     const refused = this.#refused.sort((one, other) => one.line - other.line);
     this.#refused = [];
-    await this.#report.note(refused, this.#position, read);
+    await this.#parts.report.note(refused, this.#position, read);
   }
 
   /** @returns the next batches, none at the end of the file, and where it cannot be read further. */

@@ -101,7 +101,6 @@ async function* storeTogether(
   });
 }
 
-/** The rows of a group, which are noted as they pass. */
 async function* noted(group: Group, rows: BookFields[]): Group {
   for await (const batch of group) {
     rows.push(...batch);

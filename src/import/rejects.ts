@@ -16,7 +16,6 @@ export function rejectsPath(name: string, { format }: Reading): string {
     : join(dirname(name), refusedName(basename(name), format));
 }
 
-/** Rejected rows cannot be written. */
 export class NoRejects extends OperatorError {
   constructor(path: string, { message }: Error) {
     super(

@@ -13,7 +13,7 @@ import { writeLine } from '../terminal/printable.ts';
 import { Progress, type Screen } from '../terminal/progress.ts';
 import { untilRead } from '../terminal/until-read.ts';
 import type { BatchReport, Outcome } from './importing.ts';
-import { NoRejects, Rejects } from './rejects.ts';
+import { NoRejects, type Output, Rejects } from './rejects.ts';
 
 /** Rejected rows that a terminal shows; a pipe gets all of them. */
 const SHOWN_REFUSALS = 20;
@@ -40,15 +40,12 @@ export interface ReportOptions {
   readonly rejects: string | undefined;
 }
 
-interface Output extends Screen {
-  readonly stdout: Pick<NodeJS.WriteStream, 'write'>;
+interface ReportOutput extends Screen, Output {
   readonly stderr: Screen['stderr'] & Pick<NodeJS.WriteStream, 'writableLength'>;
-  /** Resolves when the process must end. */
-  readonly stop: Promise<unknown>;
 }
 
 export class ImportReport implements BatchReport {
-  readonly #output: Output;
+  readonly #output: ReportOutput;
   readonly #options: ReportOptions;
   readonly #rejects: Rejects | undefined;
   readonly #progress: Progress;
@@ -59,7 +56,7 @@ export class ImportReport implements BatchReport {
    * Prints how the file is interpreted.
    * @throws OperatorError when no file of rejected rows can be created.
    */
-  constructor(output: Output, reading: Reading, options: ReportOptions) {
+  constructor(output: ReportOutput, reading: Reading, options: ReportOptions) {
     this.#output = output;
     this.#options = options;
     this.#reading = reading;

@@ -33,9 +33,11 @@ export function parseJsonObject(text: string): JsonObject | undefined {
 
 /** @returns undefined if a JSON value is anything but an object. */
 export function asJsonObject(value: unknown): JsonObject | undefined {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as JsonObject)
-    : undefined;
+  return isJsonObject(value) ? value : undefined;
+}
+
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A reviver, which also has the text of a number, is called for each value, which takes fifty times as long. */

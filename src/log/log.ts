@@ -17,7 +17,6 @@ const STYLES = { error: 'red', warn: 'yellow' } as const;
 /** Takes one line at a time, its line end included. */
 export interface Destination {
   write(line: string): void;
-  /** How many lines it has lost. */
   readonly lost?: number;
 }
 
@@ -38,7 +37,6 @@ export interface Log extends Readonly<Record<Level, Write>> {
    * @param milliseconds until the answer was ready; the client may take longer to read it.
    */
   request(id: string, method: string, url: string, status: number, milliseconds: number): void;
-  /** How many lines were lost. */
   linesLost(): number;
 }
 

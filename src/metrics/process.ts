@@ -12,13 +12,7 @@ import { Histogram, type Metric, toMetric } from './prometheus.ts';
 /** Seconds. Normally a timer is up to a millisecond late. */
 const DELAYS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 
-export interface ProcessMeasurement {
-  metrics(): Promise<Metric[]>;
-  stop(): void;
-}
-
-/** Begins to measure this process. */
-export function measureProcess(log: Log, { look }: Times['metrics']): ProcessMeasurement {
+export function measureProcess(log: Log, { look }: Times['metrics']) {
   // Node's `monitorEventLoopDelay` has no counts for a histogram, and adds the time between two looks to each delay.
   const delays = new Histogram(DELAYS);
   let last = performance.now();
@@ -29,7 +23,7 @@ export function measureProcess(log: Log, { look }: Times['metrics']): ProcessMea
   }, look).unref();
 
   return {
-    async metrics() {
+    async metrics(): Promise<Metric[]> {
       const { user, system } = cpuUsage(); // microseconds
       const { rss, heapUsed } = memoryUsage();
       const delay = 'How late the event loop ran a timer, in seconds, measured 50 times a second.';

@@ -1,5 +1,5 @@
-// Owns: the answers with the files of the librarians' page, and the policy under which a browser runs them. They are
-// loaded at the first request for one.
+// Owns: the answers with the files of the librarians' page, which are loaded at the first request for one; and the policy under
+// which a browser runs them and the pages for operators.
 // Does not: serve any path outside a fixed list: no part of a URL becomes the name of a file.
 
 import type { IncomingHttpHeaders } from 'node:http';
@@ -16,26 +16,20 @@ const FEATURES =
   'accelerometer autoplay camera display-capture encrypted-media fullscreen geolocation gyroscope magnetometer ' +
   'microphone midi payment picture-in-picture screen-wake-lock serial usb xr-spatial-tracking';
 
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "img-src 'self' data:",
-  "connect-src 'self'",
-  "worker-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  'trusted-types import-worker', // page/import/start-worker.ts
+/** Of every file for a browser, beside its policy. */
+export const GUARDS: HeaderList = [
+  ...['x-content-type-options', 'nosniff'],
+  ...['referrer-policy', 'no-referrer'],
+  ...['cross-origin-resource-policy', 'same-origin'],
 ];
 
+/** `import-worker` is in page/import/start-worker.ts. */
+const POLICY = `${policyOf('')}; worker-src 'self'; require-trusted-types-for 'script'; trusted-types import-worker`;
+
 const HEADERS: HeaderList = [
-  ...['content-security-policy', POLICY.join('; ')],
+  ...['content-security-policy', POLICY],
   ...['permissions-policy', FEATURES.replaceAll(/\S+/g, '$&=(),').slice(0, -1)],
-  ...['referrer-policy', 'no-referrer'],
-  ...['x-content-type-options', 'nosniff'],
-  ...['cross-origin-resource-policy', 'same-origin'],
+  ...GUARDS,
   ...['vary', 'accept-encoding'],
 ];
 
@@ -86,6 +80,23 @@ export class PageFiles {
     const asset = assets.get(`${path}?${query}`) ?? assets.get(path);
     return asset && answerWith(asset, headers);
   }
+}
+
+/**
+ * The policy of a page that is complete without any other network.
+ * @param connect what its programs may call, beside its own port; empty, or beginning with a space.
+ */
+export function policyOf(connect: string): string {
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:", // icons are in style sheets
+    `connect-src 'self'${connect}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
 }
 
 function answerWith(asset: Asset, sent: IncomingHttpHeaders): Answer {

@@ -29,7 +29,6 @@ export interface StoreAt {
 }
 
 /**
- * Reads the URL of a store.
  * @param name of the URL in messages.
  * @param readUrl DB_READ_URL, if there is one: lists, searches and exports are then read there, if possible.
  * @throws OperatorError when a URL is invalid.

@@ -10,7 +10,6 @@ const USUAL_WIDTH = 80;
 /** ANSI: goes to the beginning of the line and clears it. */
 const CLEAR = '\r\u001b[K';
 
-/** Where progress is shown. */
 export interface Screen {
   readonly stderr: Pick<NodeJS.WriteStream, 'isTTY' | 'columns' | 'write'>;
   readonly env: Readonly<Record<string, string | undefined>>;

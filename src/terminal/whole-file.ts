@@ -28,7 +28,6 @@ function assertFree(path: string, overwrite: boolean): void {
 }
 
 /**
- * Puts a file in place.
  * @param overwrite whether an existing file may be replaced. It stays unchanged until the new one is complete, which gets
  *   its owner and permissions. A file that replaces nothing belongs to the owner of its folder, who alone may read it.
  * @param make fills the empty file at the given path.

@@ -254,7 +254,8 @@ describe('import', () => {
       const reading = { batches: Readable.from(batches) } as unknown as Reading;
       const store = { count: async () => Number.POSITIVE_INFINITY } as unknown as BulkStore;
       const signal = new AbortController().signal;
-      const work = new Import(reading, mode, store, { note: async () => {} }, signal, async () => {});
+      const report = { note: async () => {} };
+      const work = new Import({ reading, mode, store, report, signal, assertNewest: async () => {} });
       const { tally } = await work.run();
       assert.deepEqual([taken, tally.read, tally.books], [expected, 3, 3]);
     }

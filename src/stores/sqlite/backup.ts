@@ -101,7 +101,6 @@ function assertSound(db: DatabaseSync): void {
   if (found !== 'ok') throw new Error(`it is damaged (${found.replace(/^\*.*\n/, '')})`); // without a heading
 }
 
-/** Reads all books. */
 async function contentOf(db: DatabaseSync, onProgress: OnProgress): Promise<Content> {
   const checksum = new Checksum();
   const counts = db.prepare('select count(*) as books, max(id) as lastId from books').get();

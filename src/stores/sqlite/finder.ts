@@ -38,10 +38,10 @@ function serve(port: MessagePort, data: ThreadData): void {
     }
     const { ticket } = message;
     try {
-      say({ kind: 'done', ticket, answer: await finder.search(message) });
+      say({ ticket, answer: await finder.search(message) });
     } catch (error) {
       const { message: reason, kind: fault } = error as StoreUnavailable;
-      say({ kind: 'failed', ticket, reason, fault });
+      say({ ticket, reason, fault });
     }
   });
   port.postMessage('ready');

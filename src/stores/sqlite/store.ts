@@ -304,7 +304,7 @@ class SqliteStore implements BookStore {
   ): Promise<Answer> {
     const latest = Math.min(performance.now() + this.#times.sqlite.write, deadline);
     const write = () => {
-      this.#writes.keepLog();
+      this.#writes.log.keep();
       return carryOut();
     };
     const answer = await this.#commits.write(write, latest, isAlone);
@@ -315,7 +315,7 @@ class SqliteStore implements BookStore {
   /** Notes the new books of other programs, and begins the log again if they have changed it. */
   async #completeLog(deadline: number): Promise<void> {
     if (!this.#read(() => this.#history.isIncomplete)) return;
-    await this.#write(() => this.#writes.noteNew(), deadline);
+    await this.#write(() => this.#writes.log.noteNew(), deadline);
     this.#read(() => this.#history.trust());
   }
 

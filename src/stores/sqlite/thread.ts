@@ -13,13 +13,8 @@ export type Ticketed<Request> = Request & { readonly ticket: number };
 
 /** The outcome of a call. */
 export type ThreadMessage<Answer> =
-  | { readonly kind: 'done'; readonly ticket: number; readonly answer: Answer }
-  | {
-      readonly kind: 'failed';
-      readonly ticket: number;
-      readonly reason: string;
-      readonly fault?: StoreFault;
-    };
+  | { readonly ticket: number; readonly answer: Answer }
+  | { readonly ticket: number; readonly reason: string; readonly fault?: StoreFault };
 
 /** What a thread gets as its `workerData`. */
 export interface ThreadData {
@@ -60,7 +55,6 @@ export async function endThread(thread: Worker): Promise<void> {
   await once(thread, 'exit');
 }
 
-/** The calls of a thread. */
 export class Calls<Request extends object, Answer> {
   readonly #thread: Worker;
   readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
@@ -89,7 +83,7 @@ export class Calls<Request extends object, Answer> {
   #settle(message: ThreadMessage<Answer>): void {
     const outcome = this.#waiting.get(message.ticket);
     this.#waiting.delete(message.ticket);
-    if (message.kind === 'done') outcome?.resolve(message.answer);
+    if ('answer' in message) outcome?.resolve(message.answer);
     else outcome?.reject(new StoreUnavailable(message.reason, message.fault));
   }
 }

@@ -28,7 +28,7 @@ import { OF_REQUEST, TooMany, Undo } from './undo.ts';
 export class Writes {
   /** Milliseconds. */
   readonly #turn: number;
-  readonly #log;
+  readonly log;
   readonly #undo;
   readonly #lastId;
   readonly #insert;
@@ -41,7 +41,7 @@ export class Writes {
 
   constructor(db: DatabaseSync, times: Times) {
     this.#turn = times.sqlite.turn;
-    this.#log = new BookLog(db);
+    this.log = new BookLog(db);
     this.#undo = new Undo(db, this.#turn, OF_REQUEST);
     this.#lastId = db.prepare(LAST_ID);
     this.#insert = db.prepare('insert into books (id, title, author, year) values (?, ?, ?, ?)');
@@ -66,10 +66,10 @@ export class Writes {
   }
 
   insert(books: readonly BookFields[]): number[] {
-    this.#log.noteNew();
+    this.log.noteNew();
     const last = this.#last;
     const ids = books.map((book, position) => this.#insertOne(last + position + 1, book));
-    this.#log.noteNew();
+    this.log.noteNew();
     return ids;
   }
 
@@ -79,15 +79,15 @@ export class Writes {
     if (known?.fingerprint === once?.fingerprint && known)
       return { ...asUndone(JSON.parse(String(known.ids))), isReplay: true };
     if (known) return 'conflict';
-    this.#log.noteNew();
+    this.log.noteNew();
     const decided = await this.#decide(request);
     if (typeof decided === 'string') return decided;
     const { wanted, left } = decided;
-    const number = wanted.length === 0 ? null : this.#log.begin('undo', null);
+    const number = wanted.length === 0 ? null : this.log.begin('undo', null);
     if (number !== null) {
-      this.#log.setPart('undo', number);
+      this.log.setPart('undo', number);
       await this.#undo.write(wanted);
-      this.#log.setPart(undefined, undefined);
+      this.log.setPart(undefined, undefined);
     }
     const answer = { change: number, undone: wanted.length, left };
     if (once !== undefined) this.#keep(once, asNumbers(answer));
@@ -104,16 +104,6 @@ export class Writes {
       if (error instanceof TooMany) return 'many';
       throw error;
     }
-  }
-
-  /** Begins the log again if another program has emptied it or taken a part of it away. */
-  keepLog(): void {
-    this.#log.keep();
-  }
-
-  /** Notes the new books of other programs. */
-  noteNew(): void {
-    this.#log.noteNew();
   }
 
   /** Lets other work run if it takes long. */
@@ -162,7 +152,7 @@ export class Writes {
         return { ids: JSON.parse(String(known.ids)), isReplay: true };
       }
     }
-    this.#log.noteNew();
+    this.log.noteNew();
     const last = this.#last;
     const ids: number[] = [];
     const turn = new Turn(this.#turn);
@@ -170,10 +160,8 @@ export class Writes {
       ids.push(this.#insertOne(last + ids.length + 1, book));
       if (turn.isOver) await turn.next();
     }
-    this.#log.noteNew();
-    if (once !== undefined) {
-      this.#keep(once, ids);
-    }
+    this.log.noteNew();
+    if (once !== undefined) this.#keep(once, ids);
     return { ids, isReplay: false };
   }
 
