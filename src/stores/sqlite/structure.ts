@@ -258,19 +258,27 @@ export function createStructure(db: DatabaseSync): void {
   });
 }
 
-/** The columns of a table of 1.0, and those of the table that is there, without others that may be left out. */
-const OF_1_0 = ['id integer', ...COLUMNS.map(({ name, type }) => `${name} ${type} not null`)].join();
-const FOUND = `
-  select group_concat(lower(name || ' ' || type || iif("notnull", ' not null', '')), ',') as columns
-  from pragma_table_info('books')
-  where name in ('id', ${COLUMNS.map(({ name }) => `'${name}'`)}) or ("notnull" and dflt_value is null)`;
-
-/** Completes the table of an older version, which does not check all that a book is. */
+/**
+ * Completes the table of an older version, which does not check all that a book is, or of another program, whose columns may be
+ * missing or empty, so that each of its rows is a book.
+ */
 function completeBooks(db: DatabaseSync): void {
   const sql = String(db.prepare("select sql from sqlite_schema where name = 'books'").get()?.sql);
   if (sql.includes(IS_BOOK)) return; // it is complete
-  if (db.prepare(FOUND).get()?.columns !== OF_1_0 || !/\bid integer primary key autoincrement\b/.test(sql))
+  const found = db.prepare('pragma table_info(books)').all();
+  const isOurs = found.every(({ name, type, pk, notnull, dflt_value }) => {
+    const column = COLUMNS.find((one) => one.name === name);
+    if (column !== undefined) return String(type).toLowerCase() === column.type;
+    return name === 'id' ? pk === 1 : pk === 0 && (notnull === 0 || dflt_value !== null);
+  });
+  if (!isOurs || !/\bautoincrement\b/i.test(sql)) {
     throw new Error('its table "books" does not belong to this service');
+  }
+  for (const { name, absent, definition } of COLUMNS) {
+    const isThere = found.some((column) => column.name === name);
+    if (isThere) db.exec(`update books set ${name} = ${absent} where ${name} is null`);
+    else db.exec(`alter table books add column ${definition}`);
+  }
   for (const _ of chunksOf(db, AS_CSV, '\n', BULK_CHUNK_BOOKS)); // names a row that is none
   // The triggers are those of builds before 1.1, which checked such tables with them.
   db.exec(`
