@@ -6,7 +6,16 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Histogram } from '../metrics/prometheus.ts';
 import type { Times } from '../times.ts';
-import { type BatchLimits, type Left, type Place, StoreUnavailable } from './store.ts';
+import { type Left, type Place, StoreUnavailable } from './store.ts';
+
+export interface BatchLimits {
+  /** Items in one batch. */
+  readonly size: number;
+  /** Total weight of the items in one batch, without the last one. */
+  readonly weight: number;
+  /** Batches in progress at the same time, for each server of the store. */
+  readonly inFlight: number;
+}
 
 interface Batch<Item, Answer> {
   readonly place: Place;
@@ -44,7 +53,7 @@ export type Carry<Item, Answer> = (
 ) => Promise<readonly (Answer | Promise<Answer> | Left)[]>;
 
 /** What counts of the items and answers of a batch, if it does. */
-interface Traits<Item, Answer> {
+export interface Traits<Item, Answer> {
   /** Weights in the unit of the limits. */
   readonly weigh?: (item: Item) => number;
   readonly weighAnswer?: (answer: Answer) => number;

@@ -3,13 +3,12 @@
 
 import { hash } from 'node:crypto';
 import type { Times } from '../times.ts';
-import { Batches, type BatchFigures, type Carry } from './batches.ts';
+import { Batches, type BatchFigures, type BatchLimits, type Carry, type Traits } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
 import type { Condition } from './condition.ts';
 import { Followers } from './followers.ts';
 import type { Page, Search } from './search.ts';
 import {
-  type BatchLimits,
   type BookGroup,
   type BookList,
   type BookStore,
@@ -18,6 +17,7 @@ import {
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
+  HEAVY,
   type NotUndone,
   type States,
   type Undone,
@@ -25,6 +25,14 @@ import {
   weightOf,
   weightOfAnswer,
 } from './store.ts';
+
+/**
+ * Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with the longest
+ * texts. Changes come one batch at a time, so that two of one process never wait for each other's books.
+ */
+const GATHERED = { size: 512, weight: HEAVY, inFlight: 1 };
+/** Searches and requests with many books: each may keep a core busy, and two would slow down others. */
+const SINGLY = { ...GATHERED, size: 1 };
 
 type Job<Result> = (deadline: number) => Promise<Result>;
 
@@ -38,7 +46,7 @@ export class Catalogue {
   constructor(store: BookStore, times: Times['books']) {
     this.#store = store;
     this.#batches = batchesOf(store, times);
-    this.#followed = jobs({ ...store.limits.history, size: 1, inFlight: 1 }, times);
+    this.#followed = jobs(1, times);
     this.#followers = new Followers((onChange) => store.watch(onChange));
   }
 
@@ -170,75 +178,61 @@ export class Catalogue {
 
 /** Those of each kind of call, by the name of the operation. */
 function batchesOf(store: BookStore, times: Times['books']) {
-  const { limits } = store;
-  const placeOf = (id: number) => store.placeOf?.(id);
+  const batches = <Item, Answer>(
+    carry: Carry<Item, Answer>,
+    limits: BatchLimits,
+    traits?: Traits<Item, Answer>,
+  ) => new Batches(carry, limits, times, traits);
+  const overlapping = { ...GATHERED, inFlight: store.inFlight };
+  const ofId = { placeOf: (id: number) => store.placeOf?.(id), weighAnswer: weightOfAnswer };
   const ofChange = {
-    weigh: ({ changes }: { readonly changes: BookChanges | undefined }) => weightOf(changes ?? {}),
+    weigh: ({ changes }: Pick<ConditionalChange, 'changes'>) => weightOf(changes ?? {}),
     weighAnswer: weightOfAnswer,
-    placeOf: ({ id }: { readonly id: number }) => placeOf(id),
+    placeOf: ({ id }: Pick<ConditionalChange, 'id'>) => store.placeOf?.(id),
   };
   const insertGroups: Carry<BookGroup, GroupOutcome> = (groups, deadline) =>
     store.insertGroups(groups, deadline);
-  const longSearch = jobs<Page>(limits.search, times); // apart, so that no short search waits for a long one
-  const search: Batches<Search, Page> = new Batches(
-    async (searches, deadline) => {
-      // Many that turn out to be long get less each, so that a short one among them does not wait for long.
-      const most = Math.min(times.shortSearch, times.shortSearches / search.waiting);
-      const found = await store.search(searches, deadline, most);
-      return found.map((one) => (typeof one === 'function' ? longSearch.call(one) : one));
-    },
-    limits.search,
-    times,
-  );
+  const longSearch = jobs<Page>(1, times); // apart, so that no short search waits for a long one
+  const search: Batches<Search, Page> = batches(async ([wanted], deadline) => {
+    // Many that turn out to be long get less each, so that a short one among them does not wait for long.
+    const most = Math.min(times.shortSearch, times.shortSearches / search.waiting);
+    const found = await store.search(wanted as Search, deadline, most);
+    return [typeof found === 'function' ? longSearch.call(found) : found];
+  }, SINGLY);
   return {
-    find: new Batches<number, Book | undefined>(
-      (ids, deadline) => store.find(ids, deadline),
-      limits.find,
-      times,
-      { weighAnswer: weightOfAnswer, placeOf },
-    ),
-    insert: new Batches<BookFields, number>(
-      (books, deadline) => store.insert(books, deadline),
-      limits.insert,
-      times,
-      { weigh: weightOf },
-    ),
-    keyed: new Batches(insertGroups, limits.keyed, times, {
+    find: batches<number, Book | undefined>((ids, deadline) => store.find(ids, deadline), overlapping, ofId),
+    insert: batches<BookFields, number>((books, deadline) => store.insert(books, deadline), overlapping, {
+      weigh: weightOf,
+    }),
+    keyed: batches(insertGroups, GATHERED, {
       weigh: ({ books }) => books.reduce((weight, book) => weight + weightOf(book), 0),
     }),
-    bulk: new Batches(insertGroups, limits.bulk, times),
-    update: new Batches<BookUpdate, Book | undefined>(
+    bulk: batches(insertGroups, SINGLY),
+    update: batches<BookUpdate, Book | undefined>(
       (updates, deadline) => store.update(updates, deadline),
-      limits.update,
-      times,
+      GATHERED,
       ofChange,
     ),
-    remove: new Batches<number, boolean>(
-      (ids, deadline) => store.remove(ids, deadline),
-      limits.remove,
-      times,
-      { placeOf },
-    ),
+    remove: batches<number, boolean>((ids, deadline) => store.remove(ids, deadline), GATHERED, ofId),
     /** Apart, so that changes without a condition take no longer. */
-    conditional: new Batches<ConditionalChange, ConditionalOutcome>(
+    conditional: batches<ConditionalChange, ConditionalOutcome>(
       (changes, deadline) => store.changeIf(changes, deadline),
-      limits.conditional,
-      times,
+      GATHERED,
       ofChange,
     ),
     search,
     longSearch,
     /** What is read of the log. */
-    history: jobs<unknown>(limits.history, times),
-    undo: jobs<Awaited<ReturnType<BookStore['undo']>>>(limits.bulk, times),
+    history: jobs<unknown>(store.inFlight, times),
+    undo: jobs<Awaited<ReturnType<BookStore['undo']>>>(1, times),
   };
 }
 
-/** Batches whose calls only share the limits. */
-function jobs<Result>(limits: BatchLimits, times: Times['books']): Batches<Job<Result>, Result> {
+/** Batches of one call each, so many at the same time. */
+function jobs<Result>(inFlight: number, times: Times['books']): Batches<Job<Result>, Result> {
   const carry = (all: readonly Job<Result>[], deadline: number) =>
     Promise.all(all.map((job) => job(deadline))) as Promise<Result[]>;
-  return new Batches(carry, limits, times);
+  return new Batches(carry, { ...SINGLY, inFlight }, times);
 }
 
 /**

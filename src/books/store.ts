@@ -7,16 +7,6 @@ import type { Book, BookChanges, BookFields } from './book.ts';
 import type { Condition } from './condition.ts';
 import type { Page, Search } from './search.ts';
 
-/** The limits of a store's batches. */
-export interface BatchLimits {
-  /** Items in one batch. */
-  readonly size: number;
-  /** Total weight of the items in one batch, without the last one. */
-  readonly weight: number;
-  /** Batches in progress at the same time, for each server of the store. */
-  readonly inFlight: number;
-}
-
 /**
  * Where a store keeps some of its books. Only books of one place are in one batch. The batches in progress are counted for each
  * server, so that one that does not answer delays only its own books.
@@ -204,13 +194,8 @@ export type StoreFault = (typeof DESCRIPTIONS.store_errors_total.labels.reason)[
  * `performance.now()`): no caller waits for it, and it might undo later changes.
  */
 export interface BookStore {
-  /** Of each kind of batch; each character of text weighs 1. */
-  readonly limits: Readonly<
-    Record<
-      'find' | 'insert' | 'keyed' | 'bulk' | 'update' | 'remove' | 'conditional' | 'search' | 'history',
-      BatchLimits
-    >
-  >;
+  /** Batches of reads, of new books, and reads of the log, in progress at the same time, for each server. Others come one by one. */
+  readonly inFlight: number;
 
   /** Whether it was made when it was opened. */
   readonly isNew: boolean;
@@ -249,15 +234,11 @@ export interface BookStore {
   ): Promise<readonly (Eventual<ConditionalOutcome> | Left)[]>;
 
   /**
-   * Finds a page of books for each search. It sees every write that any process has acknowledged before; if there are
-   * too many to be indexed in time, the page says so.
-   * @param most milliseconds after which a search is given up; a long one is returned in its place.
+   * Finds a page of books. It sees every write that any process has acknowledged before; if there are too many to be indexed
+   * in time, the page says so.
+   * @param most milliseconds after which the search is given up, and a long one is returned.
    */
-  search(
-    searches: readonly Search[],
-    deadline: number,
-    most: number,
-  ): Promise<readonly (Page | LongSearch)[]>;
+  search(search: Search, deadline: number, most: number): Promise<Page | LongSearch>;
 
   /**
    * The changes after those of a page, of any program (rules H1 and H2): no more books than `most`, and none after heavy ones.
