@@ -11,7 +11,7 @@ const LIST = 'test/contract/list.test.ts';
 export const ORDERS_MUTANTS = new Mutants()
   .in('src/books/batches.ts')
   .mutant('half of a refused batch is sent after its deadline', ORDERS, 'calls in batches')
-  .change('if (performance.now() >= deadline) return rejectAll(this.#late);', '')
+  .change('if (performance.now() >= deadline) return rejectAll(calls, this.#late);', '')
   .mutant('the answers of a batch go to other calls of it', ORDERS, 'calls in batches')
   .change('= answers[position] as', '= answers[answers.length - 1 - position] as')
   .mutant('a call that fails while others are answered ends the process', ORDERS, 'calls in batches')
