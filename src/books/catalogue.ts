@@ -41,13 +41,19 @@ export class Catalogue {
   readonly #batches: ReturnType<typeof batchesOf>;
   /** Of those who wait for changes, one at a time: nothing is refused since others wait. */
   readonly #followed: Batches<Job<Changes | 'gone'>, Changes | 'gone'>;
-  readonly #followers: Followers<Changes | 'gone'>;
+  /** Requests that wait for a change. */
+  readonly followers: Followers<Changes | 'gone'>;
 
-  constructor(store: BookStore, times: Times['books']) {
+  /** @param room resolves once there is room for a page of changes that a request has waited for. */
+  constructor(store: BookStore, times: Times['books'], room = async () => {}) {
     this.#store = store;
     this.#batches = batchesOf(store, times);
     this.#followed = jobs(1, times);
-    this.#followers = new Followers((onChange) => store.watch(onChange));
+    this.followers = new Followers(
+      (onChange) => store.watch(onChange),
+      (page) => page === 'gone' || page.changes.length > 0,
+      room,
+    );
   }
 
   /** @returns undefined if no book has the id. */
@@ -114,7 +120,6 @@ export class Catalogue {
    * @param cursor of that page; undefined to begin with all books.
    * @param wait milliseconds for which it waits for a change if there is none.
    * @param signal ends the wait.
-   * @param room resolves once there is room for the page, if it waits.
    * @returns them, or `gone` if the cursor is no longer valid: the same object for those who get the same page. And how long it
    *   has waited, undefined if too many others wait.
    */
@@ -123,33 +128,16 @@ export class Catalogue {
     most: number,
     wait: number,
     signal: AbortSignal,
-    room: () => Promise<void> = async () => {},
   ): Promise<{ readonly page: Changes | 'gone'; readonly waited: number | undefined }> {
     const read = (deadline: number) => this.#store.changes(cursor, most, deadline);
-    if (wait === 0 || !this.#followers.hasRoom) {
+    if (wait === 0 || !this.followers.hasRoom) {
       const page = (await this.#batches.history.call(read)) as Changes | 'gone';
       return { page, waited: undefined };
     }
-    const isSomething = (page: Changes | 'gone') => page === 'gone' || page.changes.length > 0;
-    const { answer, waited } = await this.#followers.read(
-      JSON.stringify([cursor, most]),
-      () => this.#followed.call(read),
-      room,
-      isSomething,
-      wait,
-      signal,
-    );
+    const what = JSON.stringify([cursor, most]);
+    const follow = () => this.#followed.call(read);
+    const { answer, waited } = await this.followers.read(what, follow, wait, signal);
     return { page: answer, waited };
-  }
-
-  /** How many requests wait for a change. */
-  get followers(): number {
-    return this.#followers.count;
-  }
-
-  /** Answers the requests that wait for a change; from now on, none does. */
-  endWaits(): void {
-    this.#followers.close();
   }
 
   /**
