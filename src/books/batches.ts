@@ -6,7 +6,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Histogram } from '../metrics/prometheus.ts';
 import type { Times } from '../times.ts';
-import { type Left, type Place, StoreUnavailable } from './store.ts';
+import { type Answers, type Left, type Place, StoreUnavailable } from './store.ts';
 
 export interface BatchLimits {
   /** Items in one batch. */
@@ -46,14 +46,10 @@ const DURATIONS = [
 export type BatchFigures = Pick<Batches<never, unknown>, 'waiting' | 'inFlight' | 'sizes' | 'durations'>;
 
 /**
- * Sends a batch and returns its answers in its order. The answer to an item that must wait longer may be a promise. At least
- * one item is not left out.
+ * Sends a batch.
  * @param deadline when no caller waits any more, on the clock of `performance.now()`: no work may begin later.
  */
-export type Carry<Item, Answer> = (
-  items: readonly Item[],
-  deadline: number,
-) => Promise<readonly (Answer | Promise<Answer> | Left)[]>;
+export type Carry<Item, Answer> = (items: readonly Item[], deadline: number) => Answers<Answer>;
 
 /** What counts of the items and answers of a batch, if it does. */
 export interface Traits<Item, Answer> {
@@ -187,7 +183,7 @@ export class Batches<Item, Answer> {
   /** Lets other work run between large answers: their callers make texts of them. */
   async #settle(
     calls: readonly Call<Item, Answer>[],
-    answers: readonly (Answer | Promise<Answer> | Left)[],
+    answers: Awaited<Answers<Answer>>,
     left: Call<Item, Answer>[],
     late: Promise<void>[],
   ): Promise<void> {

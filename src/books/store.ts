@@ -61,14 +61,14 @@ export interface ConditionalChange {
 /** The book as the change left it, or as it was before its removal; undefined if no book has the id. */
 export type ConditionalOutcome = Book | 'unmet' | undefined;
 
-/**
- * An answer, or the promise of one that must wait for a lock on its book, so that it does not delay the others in the
- * batch.
- */
-export type Eventual<Answer> = Answer | Promise<Answer>;
-
-/** Of a book that was left out of its batch, since the books before it are heavy, or took long. The call is sent again. */
+/** Of a call that was left out of its batch, since the books before it are heavy, or took long. It is sent again. */
 export type Left = null;
+
+/**
+ * In the order of a batch. An answer that must wait for a lock on its book is a promise, so that it does not delay the others.
+ * The first call is never left out.
+ */
+export type Answers<Answer> = Promise<readonly (Answer | Promise<Answer> | Left)[]>;
 
 /** Characters of the texts of books that a batch answers, without the last one: in memory they take several times as much. */
 export const HEAVY = 1024 * 1024;
@@ -206,8 +206,8 @@ export interface BookStore {
   /** How many books there are, up to a number. */
   countUpTo(most: number): Promise<number>;
 
-  /** The books of these ids, undefined where there is none. Ids may repeat. The first one is never left out. */
-  find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | Left)[]>;
+  /** The books of these ids, undefined where there is none. Ids may repeat. */
+  find(ids: readonly number[], deadline: number): Answers<Book | undefined>;
 
   /** Stores new books and returns their ids: never used before, at most 2^53−1 (rule 12). */
   insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]>;
@@ -217,21 +217,15 @@ export interface BookStore {
 
   /**
    * Applies changes in the order given, each atomically (rule 9), and returns each book as its own
-   * change left it, undefined where there is none. The first one is never left out.
+   * change left it, undefined where there is none.
    */
-  update(
-    updates: readonly BookUpdate[],
-    deadline: number,
-  ): Promise<readonly (Eventual<Book | undefined> | Left)[]>;
+  update(updates: readonly BookUpdate[], deadline: number): Answers<Book | undefined>;
 
-  /** Removes books and returns for each id whether this very call removed it (rule 11). Leaves out as `update`. */
-  remove(ids: readonly number[], deadline: number): Promise<readonly (Eventual<boolean> | Left)[]>;
+  /** Removes books and returns for each id whether this very call removed it (rule 11). */
+  remove(ids: readonly number[], deadline: number): Answers<boolean>;
 
-  /** Carries out each change in the order given, in one step with the test of its condition (rule E3). Leaves out as `update`. */
-  changeIf(
-    changes: readonly ConditionalChange[],
-    deadline: number,
-  ): Promise<readonly (Eventual<ConditionalOutcome> | Left)[]>;
+  /** Carries out each change in the order given, in one step with the test of its condition (rule E3). */
+  changeIf(changes: readonly ConditionalChange[], deadline: number): Answers<ConditionalOutcome>;
 
   /**
    * Finds a page of books. It sees every write that any process has acknowledged before; if there are too many to be indexed
