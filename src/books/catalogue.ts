@@ -61,22 +61,20 @@ export class Catalogue {
     return this.#batches.find.call(id);
   }
 
-  /** Stores a new book; a field that `sent` leaves out is empty (rule 1). */
-  async create(sent: BookChanges): Promise<Book> {
-    const fields = completeFields(sent);
-    const id = await this.#batches.insert.call(fields);
-    return { id, ...fields };
-  }
-
   /**
-   * Stores a new book, unless an earlier call with this key has stored it.
+   * Stores a new book; a field that `sent` leaves out is empty (rule 1).
+   * @param key of a call that stores it once, however often it is made.
    * @returns the book and whether an earlier call has stored it; `conflict` if the key was used for something else.
    */
-  async createOnce(
+  async create(
     sent: BookChanges,
-    key: string,
+    key: string | undefined,
   ): Promise<{ readonly book: Book; readonly isReplay: boolean } | 'conflict'> {
     const fields = completeFields(sent);
+    if (key === undefined) {
+      const id = await this.#batches.insert.call(fields);
+      return { book: { id, ...fields }, isReplay: false };
+    }
     const books = [fields];
     const once = { key, fingerprint: fingerprintOf('book', books) };
     const outcome = await this.#batches.keyed.call({ books, once });
@@ -84,10 +82,7 @@ export class Catalogue {
     return { book: { id: outcome.ids[0] as number, ...fields }, isReplay: outcome.isReplay };
   }
 
-  /**
-   * Stores new books, all or none of them.
-   * @param key as in `createOnce`, if there is one.
-   */
+  /** Stores new books, all or none of them. @param key as in `create`. */
   createAll(sent: readonly BookChanges[], key: string | undefined): Promise<GroupOutcome> {
     const books = sent.map(completeFields);
     const once = key === undefined ? undefined : { key, fingerprint: fingerprintOf('books', books) };
