@@ -27,7 +27,7 @@ export function serviceMetrics(
     ofBatches('batch_duration_seconds', ({ durations }) => durations),
     ofBatches('batches_in_flight', ({ inFlight }) => inFlight),
     ofBatches('waiting_calls', ({ waiting }) => waiting),
-    metric('waiting_followers', followers),
+    metric('waiting_followers', followers.count),
     metric('store_errors_total', requests.storeFaults),
     metric('logins_total', logins),
   ];

@@ -9,6 +9,7 @@ import { LoginGuard } from './auth/login-guard.ts';
 import { Tokens } from './auth/tokens.ts';
 import { Catalogue } from './books/catalogue.ts';
 import type { Config } from './config.ts';
+import { roomForMore } from './http/connection.ts';
 import { listen, listenIfFree, PortRefused } from './listen.ts';
 import type { Log } from './log/log.ts';
 import { measureProcess } from './metrics/process.ts';
@@ -63,7 +64,7 @@ export async function startService(
     times,
     onSyncFailed: endAfterFailedSync,
   });
-  const catalogue = new Catalogue(store, times.books);
+  const catalogue = new Catalogue(store, times.books, roomForMore);
   const requests = new RequestCounts();
   const guard = new LoginGuard(times.auth);
   const app = buildApp({
@@ -120,7 +121,7 @@ export async function startService(
       ),
     async close() {
       const { lastRequest, grace } = times.service;
-      catalogue.endWaits();
+      catalogue.followers.close();
       await Promise.all(served.map((http) => http.close(lastRequest, grace)));
       // If a disk hangs, so would the exit: the command ends the process then.
       await (store.holdsProcess ? store.close() : within(times.service.storeGrace, store.close()));

@@ -20,8 +20,7 @@ export async function createBook(exchange: Exchange, { catalogue, config }: AppP
   if (key === INVALID) return answers.INVALID_KEY;
   const changes = await readChanges(exchange, config.bodyLimit);
   if (changes === undefined) return answers.INVALID_BOOK;
-  if (key === undefined) return answers.bookCreated(await catalogue.create(changes));
-  const outcome = await catalogue.createOnce(changes, key);
+  const outcome = await catalogue.create(changes, key);
   if (outcome === 'conflict') return answers.KEY_USED;
   const answer = answers.bookCreated(outcome.book);
   return outcome.isReplay ? answers.replayOf(answer) : answer;

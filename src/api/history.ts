@@ -5,7 +5,7 @@ import { readBookId } from '../books/book.ts';
 import type { Changes, UndoRequest } from '../books/store.ts';
 import type { Answer } from '../http/answer.ts';
 import { parseBody, readBody } from '../http/body.ts';
-import { CLIENT_END, roomForMore } from '../http/connection.ts';
+import { CLIENT_END } from '../http/connection.ts';
 import { asJsonObject } from '../json/parse.ts';
 import { readTime } from '../read-time.ts';
 import { INVALID, idempotencyKeyOf } from './conditions.ts';
@@ -30,11 +30,9 @@ export async function readChanges(
   const leave = () => left.abort();
   const ends = ['close', CLIENT_END];
   for (const end of ends) request.socket.once(end, leave);
-  const { page, waited } = await catalogue
-    .changes(cursor, limit, wait, left.signal, roomForMore)
-    .finally(() => {
-      for (const end of ends) request.socket.off(end, leave);
-    });
+  const { page, waited } = await catalogue.changes(cursor, limit, wait, left.signal).finally(() => {
+    for (const end of ends) request.socket.off(end, leave);
+  });
   if (page === 'gone') return answers.CURSOR_GONE;
   const headers = ['link', linkTo('/changes', limit, page.cursor)];
   if (waited !== undefined) headers.push('preference-applied', `wait=${wait / SECOND}`);

@@ -2,7 +2,6 @@
 // parameters are read (rule F1).
 
 import {
-  allOf,
   completed,
   type Filters,
   isFilterName,
@@ -68,7 +67,8 @@ export function readQuery(
   parameters.delete('offset');
   parameters.set('limit', `limit=${found.limit}`); // a link without any parameter would lead to the list
   const search = {
-    ...allOf(found.filters),
+    words: found.filters.flatMap(({ words }) => words),
+    conditions: found.filters.flatMap(({ conditions }) => conditions),
     order,
     limit: found.limit,
     after,

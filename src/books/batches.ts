@@ -6,12 +6,24 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Histogram } from '../metrics/prometheus.ts';
 import type { Times } from '../times.ts';
-import { type BatchLimits, type Left, type Place, StoreUnavailable } from './store.ts';
+import { type Answers, type Left, type Place, StoreUnavailable } from './store.ts';
+
+export interface BatchLimits {
+  /** Items in one batch. */
+  readonly size: number;
+  /** Total weight of the items in one batch, without the last one. */
+  readonly weight: number;
+  /** Batches in progress at the same time, for each server of the store. */
+  readonly inFlight: number;
+}
+
+interface Call<Item, Answer> extends Omit<PromiseWithResolvers<Answer>, 'promise'> {
+  readonly item: Item;
+}
 
 interface Batch<Item, Answer> {
   readonly place: Place;
-  readonly items: Item[];
-  readonly calls: PromiseWithResolvers<Answer>[];
+  readonly calls: Call<Item, Answer>[];
   /** When its calls are given up, on the clock of `performance.now()`. */
   readonly deadline: number;
   timer: NodeJS.Timeout;
@@ -34,17 +46,13 @@ const DURATIONS = [
 export type BatchFigures = Pick<Batches<never, unknown>, 'waiting' | 'inFlight' | 'sizes' | 'durations'>;
 
 /**
- * Sends a batch and returns its answers in its order. The answer to an item that must wait longer may be a promise. At least
- * one item is not left out.
+ * Sends a batch.
  * @param deadline when no caller waits any more, on the clock of `performance.now()`: no work may begin later.
  */
-export type Carry<Item, Answer> = (
-  items: readonly Item[],
-  deadline: number,
-) => Promise<readonly (Answer | Promise<Answer> | Left)[]>;
+export type Carry<Item, Answer> = (items: readonly Item[], deadline: number) => Answers<Answer>;
 
 /** What counts of the items and answers of a batch, if it does. */
-interface Traits<Item, Answer> {
+export interface Traits<Item, Answer> {
   /** Weights in the unit of the limits. */
   readonly weigh?: (item: Item) => number;
   readonly weighAnswer?: (answer: Answer) => number;
@@ -83,7 +91,7 @@ export class Batches<Item, Answer> {
 
   /** Calls whose batch has not been sent. */
   get waiting(): number {
-    return this.#waiting.reduce((calls, { items }) => calls + items.length, 0);
+    return this.#waiting.reduce((all, { calls }) => all + calls.length, 0);
   }
 
   get inFlight(): number {
@@ -96,31 +104,26 @@ export class Batches<Item, Answer> {
   call(item: Item): Promise<Answer> {
     const place = this.#traits.placeOf?.(item) ?? HERE;
     let batch = this.#waiting.findLast((waiting) => waiting.place === place);
-    if (batch === undefined || this.#isFull(batch)) batch = this.#open(place);
+    if (batch === undefined || this.#isFull(batch)) {
+      batch = this.#add(place, [], performance.now() + this.#times.deadline, 0);
+      setImmediate(() => this.#start());
+    }
     batch.weight += this.#traits.weigh?.(item) ?? 0;
-    const call = Promise.withResolvers<Answer>();
-    batch.items.push(item);
-    batch.calls.push(call);
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    batch.calls.push({ item, resolve, reject });
     if (this.#isFull(batch)) this.#start();
-    return call.promise;
+    return promise;
   }
 
-  #isFull({ items, weight }: Batch<Item, Answer>): boolean {
-    return items.length >= this.#limits.size || weight >= this.#limits.weight;
+  #isFull({ calls, weight }: Batch<Item, Answer>): boolean {
+    return calls.length >= this.#limits.size || weight >= this.#limits.weight;
   }
 
-  #open(place: Place): Batch<Item, Answer> {
-    const { deadline, queue } = this.#times;
-    const batch: Batch<Item, Answer> = {
-      place,
-      items: [],
-      calls: [],
-      deadline: performance.now() + deadline,
-      timer: setTimeout(() => this.#expire(batch), queue),
-      weight: 0,
-    };
+  #add(place: Place, calls: Call<Item, Answer>[], deadline: number, weight: number): Batch<Item, Answer> {
+    const wait = Math.min(this.#times.queue, deadline - performance.now());
+    const timer = setTimeout(() => this.#expire(batch), wait);
+    const batch = { place, calls, deadline, weight, timer };
     this.#waiting.push(batch);
-    setImmediate(() => this.#start());
     return batch;
   }
 
@@ -138,72 +141,63 @@ export class Batches<Item, Answer> {
   }
 
   async #run(batch: Batch<Item, Answer>): Promise<void> {
-    const { place } = batch;
+    const { place, calls, deadline } = batch;
     this.#inFlight.set(place.server, this.#inFlightAt(place) + 1);
     const began = performance.now();
-    let carried = batch.items.length;
-    try {
-      const late: Promise<void>[] = [];
-      const left = await this.#carryOut(batch.items, batch.calls, batch.deadline, late);
-      carried -= left.length;
-      if (left.length > 0) this.#waitAgain(batch, left);
-      if (late.length === 0) clearTimeout(batch.timer);
-      else void Promise.all(late).then(() => clearTimeout(batch.timer));
-    } finally {
-      this.sizes.observe(carried);
-      this.durations.observe((performance.now() - began) / 1000);
-      this.#inFlight.set(place.server, this.#inFlightAt(place) - 1);
-      this.#start();
-    }
+    const left: Call<Item, Answer>[] = [];
+    const late: Promise<void>[] = [];
+    await this.#carryOut(calls, deadline, left, late);
+    // No call joins those that are left, since their deadline comes first.
+    if (left.length > 0) this.#add(place, left, deadline, Number.POSITIVE_INFINITY);
+    void Promise.all(late).then(() => clearTimeout(batch.timer));
+    this.sizes.observe(calls.length - left.length);
+    this.durations.observe((performance.now() - began) / 1000);
+    this.#inFlight.set(place.server, this.#inFlightAt(place) - 1);
+    this.#start();
   }
 
   /**
    * Settles calls. If the store refuses a batch for something in it, its halves are carried out apart, and so on, until the
    * refused calls are alone.
-   * @param late gets the calls that are settled later.
-   * @returns the positions of the calls that were left out.
+   * @param left gets the calls that were left out, `late` those that are settled later.
    */
   async #carryOut(
-    items: readonly Item[],
-    calls: readonly PromiseWithResolvers<Answer>[],
+    calls: readonly Call<Item, Answer>[],
     deadline: number,
+    left: Call<Item, Answer>[],
     late: Promise<void>[],
-  ): Promise<readonly number[]> {
-    const rejectAll = (error: unknown) => {
-      for (const call of calls) call.reject(error);
-      return [];
-    };
-    if (performance.now() >= deadline) return rejectAll(this.#late);
+  ): Promise<void> {
+    if (performance.now() >= deadline) return rejectAll(calls, this.#late);
     try {
-      return await this.#settle(calls, await this.#carry(items, deadline), late);
+      const items = calls.map(({ item }) => item);
+      await this.#settle(calls, await this.#carry(items, deadline), left, late);
     } catch (error) {
       const isRefused = error instanceof StoreUnavailable && error.kind === 'refused';
-      if (!isRefused || items.length === 1) return rejectAll(error);
-      const half = items.length >> 1;
-      const left = await this.#carryOut(items.slice(0, half), calls.slice(0, half), deadline, late);
-      const more = await this.#carryOut(items.slice(half), calls.slice(half), deadline, late);
-      return [...left, ...more.map((position) => half + position)];
+      if (!isRefused || calls.length === 1) return rejectAll(calls, error);
+      const half = calls.length >> 1;
+      await this.#carryOut(calls.slice(0, half), deadline, left, late);
+      await this.#carryOut(calls.slice(half), deadline, left, late);
     }
   }
 
   /** Lets other work run between large answers: their callers make texts of them. */
   async #settle(
-    calls: readonly PromiseWithResolvers<Answer>[],
-    answers: readonly (Answer | Promise<Answer> | Left)[],
+    calls: readonly Call<Item, Answer>[],
+    answers: Awaited<Answers<Answer>>,
+    left: Call<Item, Answer>[],
     late: Promise<void>[],
-  ): Promise<readonly number[]> {
+  ): Promise<void> {
     // All at once, since one may fail while other work runs. A call is not resolved with the promise itself, because the
     // deadline must still be able to reject it.
     for (const [position, { resolve, reject }] of calls.entries()) {
       const answer = answers[position];
       if (answer instanceof Promise) late.push(answer.then(resolve, reject));
     }
-    const left: number[] = [];
     let weight = 0;
     for (const [position, call] of calls.entries()) {
       const answer = answers[position] as Answer | Promise<Answer> | Left;
       if (answer === null) {
-        left.push(position);
+        left.push(call);
       } else if (!(answer instanceof Promise)) {
         call.resolve(answer);
         weight += this.#traits.weighAnswer?.(answer) ?? 0;
@@ -213,33 +207,21 @@ export class Batches<Item, Answer> {
         }
       }
     }
-    return left;
-  }
-
-  /** Puts the calls at these positions behind those that wait. No call joins them, since their deadline comes first. */
-  #waitAgain({ place, items, calls, deadline }: Batch<Item, Answer>, positions: readonly number[]): void {
-    const batch: Batch<Item, Answer> = {
-      place,
-      items: positions.map((position) => items[position] as Item),
-      calls: positions.map((position) => calls[position] as PromiseWithResolvers<Answer>),
-      deadline,
-      timer: setTimeout(() => this.#expire(batch), Math.min(this.#times.queue, deadline - performance.now())),
-      weight: Number.POSITIVE_INFINITY,
-    };
-    this.#waiting.push(batch);
   }
 
   /** Refuses the calls of a batch that still waits; of one that was sent, gives them up at its deadline. */
   #expire(batch: Batch<Item, Answer>): void {
-    const rejectAll = (error: StoreUnavailable) => {
-      for (const call of batch.calls) call.reject(error);
-    };
+    const { calls, deadline } = batch;
     const position = this.#waiting.indexOf(batch);
     if (position === -1) {
-      batch.timer = setTimeout(rejectAll, batch.deadline - performance.now(), this.#late);
+      batch.timer = setTimeout(rejectAll, deadline - performance.now(), calls, this.#late);
     } else {
       this.#waiting.splice(position, 1);
-      rejectAll(OVERLOADED);
+      rejectAll(calls, OVERLOADED);
     }
   }
+}
+
+function rejectAll(calls: readonly Pick<Call<unknown, unknown>, 'reject'>[], error: unknown): void {
+  for (const { reject } of calls) reject(error);
 }

@@ -3,13 +3,12 @@
 
 import { hash } from 'node:crypto';
 import type { Times } from '../times.ts';
-import { Batches, type BatchFigures, type Carry } from './batches.ts';
+import { Batches, type BatchFigures, type BatchLimits, type Carry, type Traits } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
 import type { Condition } from './condition.ts';
 import { Followers } from './followers.ts';
 import type { Page, Search } from './search.ts';
 import {
-  type BatchLimits,
   type BookGroup,
   type BookList,
   type BookStore,
@@ -18,12 +17,21 @@ import {
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
+  HEAVY,
   type States,
   type UndoOutcome,
   type UndoRequest,
   weightOf,
   weightOfAnswer,
 } from './store.ts';
+
+/**
+ * Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with the longest
+ * texts. Changes come one batch at a time, so that two of one process never wait for each other's books.
+ */
+const GATHERED = { size: 512, weight: HEAVY, inFlight: 1 };
+/** Searches and requests with many books: each may keep a core busy, and two would slow down others. */
+const SINGLY = { ...GATHERED, size: 1 };
 
 type Job<Result> = (deadline: number) => Promise<Result>;
 
@@ -32,13 +40,19 @@ export class Catalogue {
   readonly #batches: ReturnType<typeof batchesOf>;
   /** Of those who wait for changes, one at a time: nothing is refused since others wait. */
   readonly #followed: Batches<Job<Changes | 'gone'>, Changes | 'gone'>;
-  readonly #followers: Followers<Changes | 'gone'>;
+  /** Requests that wait for a change. */
+  readonly followers: Followers<Changes | 'gone'>;
 
-  constructor(store: BookStore, times: Times['books']) {
+  /** @param room resolves once there is room for a page of changes that a request has waited for. */
+  constructor(store: BookStore, times: Times['books'], room = async () => {}) {
     this.#store = store;
     this.#batches = batchesOf(store, times);
-    this.#followed = jobs({ ...store.limits.history, size: 1, inFlight: 1 }, times);
-    this.#followers = new Followers((onChange) => store.watch(onChange));
+    this.#followed = jobs(1, times);
+    this.followers = new Followers(
+      (onChange) => store.watch(onChange),
+      (page) => page === 'gone' || page.changes.length > 0,
+      room,
+    );
   }
 
   /** @returns undefined if no book has the id. */
@@ -46,22 +60,20 @@ export class Catalogue {
     return this.#batches.find.call(id);
   }
 
-  /** Stores a new book; a field that `sent` leaves out is empty (rule 1). */
-  async create(sent: BookChanges): Promise<Book> {
-    const fields = completeFields(sent);
-    const id = await this.#batches.insert.call(fields);
-    return { id, ...fields };
-  }
-
   /**
-   * Stores a new book, unless an earlier call with this key has stored it.
+   * Stores a new book; a field that `sent` leaves out is empty (rule 1).
+   * @param key of a call that stores it once, however often it is made.
    * @returns the book and whether an earlier call has stored it; `conflict` if the key was used for something else.
    */
-  async createOnce(
+  async create(
     sent: BookChanges,
-    key: string,
+    key: string | undefined,
   ): Promise<{ readonly book: Book; readonly isReplay: boolean } | 'conflict'> {
     const fields = completeFields(sent);
+    if (key === undefined) {
+      const id = await this.#batches.insert.call(fields);
+      return { book: { id, ...fields }, isReplay: false };
+    }
     const books = [fields];
     const once = { key, fingerprint: fingerprintOf('book', books) };
     const outcome = await this.#batches.keyed.call({ books, once });
@@ -69,10 +81,7 @@ export class Catalogue {
     return { book: { id: outcome.ids[0] as number, ...fields }, isReplay: outcome.isReplay };
   }
 
-  /**
-   * Stores new books, all or none of them.
-   * @param key as in `createOnce`, if there is one.
-   */
+  /** Stores new books, all or none of them. @param key as in `create`. */
   createAll(sent: readonly BookChanges[], key: string | undefined): Promise<GroupOutcome> {
     const books = sent.map(completeFields);
     const once = key === undefined ? undefined : { key, fingerprint: fingerprintOf('books', books) };
@@ -105,7 +114,6 @@ export class Catalogue {
    * @param cursor of that page; undefined to begin with all books.
    * @param wait milliseconds for which it waits for a change if there is none.
    * @param signal ends the wait.
-   * @param room resolves once there is room for the page, if it waits.
    * @returns them, or `gone` if the cursor is no longer valid: the same object for those who get the same page. And how long it
    *   has waited, undefined if too many others wait.
    */
@@ -114,33 +122,16 @@ export class Catalogue {
     most: number,
     wait: number,
     signal: AbortSignal,
-    room: () => Promise<void> = async () => {},
   ): Promise<{ readonly page: Changes | 'gone'; readonly waited: number | undefined }> {
     const read = (deadline: number) => this.#store.changes(cursor, most, deadline);
-    if (wait === 0 || !this.#followers.hasRoom) {
+    if (wait === 0 || !this.followers.hasRoom) {
       const page = (await this.#batches.history.call(read)) as Changes | 'gone';
       return { page, waited: undefined };
     }
-    const isSomething = (page: Changes | 'gone') => page === 'gone' || page.changes.length > 0;
-    const { answer, waited } = await this.#followers.read(
-      JSON.stringify([cursor, most]),
-      () => this.#followed.call(read),
-      room,
-      isSomething,
-      wait,
-      signal,
-    );
+    const what = JSON.stringify([cursor, most]);
+    const follow = () => this.#followed.call(read);
+    const { answer, waited } = await this.followers.read(what, follow, wait, signal);
     return { page: answer, waited };
-  }
-
-  /** How many requests wait for a change. */
-  get followers(): number {
-    return this.#followers.count;
-  }
-
-  /** Answers the requests that wait for a change; from now on, none does. */
-  endWaits(): void {
-    this.#followers.close();
   }
 
   /** Takes changes back, unless an earlier call with this key has done it (rule H5). */
@@ -163,75 +154,61 @@ export class Catalogue {
 
 /** Those of each kind of call, by the name of the operation. */
 function batchesOf(store: BookStore, times: Times['books']) {
-  const { limits } = store;
-  const placeOf = (id: number) => store.placeOf?.(id);
+  const batches = <Item, Answer>(
+    carry: Carry<Item, Answer>,
+    limits: BatchLimits,
+    traits?: Traits<Item, Answer>,
+  ) => new Batches(carry, limits, times, traits);
+  const overlapping = { ...GATHERED, inFlight: store.inFlight };
+  const ofId = { placeOf: (id: number) => store.placeOf?.(id), weighAnswer: weightOfAnswer };
   const ofChange = {
-    weigh: ({ changes }: { readonly changes: BookChanges | undefined }) => weightOf(changes ?? {}),
+    weigh: ({ changes }: Pick<ConditionalChange, 'changes'>) => weightOf(changes ?? {}),
     weighAnswer: weightOfAnswer,
-    placeOf: ({ id }: { readonly id: number }) => placeOf(id),
+    placeOf: ({ id }: Pick<ConditionalChange, 'id'>) => store.placeOf?.(id),
   };
   const insertGroups: Carry<BookGroup, GroupOutcome> = (groups, deadline) =>
     store.insertGroups(groups, deadline);
-  const longSearch = jobs<Page>(limits.search, times); // apart, so that no short search waits for a long one
-  const search: Batches<Search, Page> = new Batches(
-    async (searches, deadline) => {
-      // Many that turn out to be long get less each, so that a short one among them does not wait for long.
-      const most = Math.min(times.shortSearch, times.shortSearches / search.waiting);
-      const found = await store.search(searches, deadline, most);
-      return found.map((one) => (typeof one === 'function' ? longSearch.call(one) : one));
-    },
-    limits.search,
-    times,
-  );
+  const longSearch = jobs<Page>(1, times); // apart, so that no short search waits for a long one
+  const search: Batches<Search, Page> = batches(async ([wanted], deadline) => {
+    // Many that turn out to be long get less each, so that a short one among them does not wait for long.
+    const most = Math.min(times.shortSearch, times.shortSearches / search.waiting);
+    const found = await store.search(wanted as Search, deadline, most);
+    return [typeof found === 'function' ? longSearch.call(found) : found];
+  }, SINGLY);
   return {
-    find: new Batches<number, Book | undefined>(
-      (ids, deadline) => store.find(ids, deadline),
-      limits.find,
-      times,
-      { weighAnswer: weightOfAnswer, placeOf },
-    ),
-    insert: new Batches<BookFields, number>(
-      (books, deadline) => store.insert(books, deadline),
-      limits.insert,
-      times,
-      { weigh: weightOf },
-    ),
-    keyed: new Batches(insertGroups, limits.keyed, times, {
+    find: batches<number, Book | undefined>((ids, deadline) => store.find(ids, deadline), overlapping, ofId),
+    insert: batches<BookFields, number>((books, deadline) => store.insert(books, deadline), overlapping, {
+      weigh: weightOf,
+    }),
+    keyed: batches(insertGroups, GATHERED, {
       weigh: ({ books }) => books.reduce((weight, book) => weight + weightOf(book), 0),
     }),
-    bulk: new Batches(insertGroups, limits.bulk, times),
-    update: new Batches<BookUpdate, Book | undefined>(
+    bulk: batches(insertGroups, SINGLY),
+    update: batches<BookUpdate, Book | undefined>(
       (updates, deadline) => store.update(updates, deadline),
-      limits.update,
-      times,
+      GATHERED,
       ofChange,
     ),
-    remove: new Batches<number, boolean>(
-      (ids, deadline) => store.remove(ids, deadline),
-      limits.remove,
-      times,
-      { placeOf },
-    ),
+    remove: batches<number, boolean>((ids, deadline) => store.remove(ids, deadline), GATHERED, ofId),
     /** Apart, so that changes without a condition take no longer. */
-    conditional: new Batches<ConditionalChange, ConditionalOutcome>(
+    conditional: batches<ConditionalChange, ConditionalOutcome>(
       (changes, deadline) => store.changeIf(changes, deadline),
-      limits.conditional,
-      times,
+      GATHERED,
       ofChange,
     ),
     search,
     longSearch,
     /** What is read of the log. */
-    history: jobs<unknown>(limits.history, times),
-    undo: jobs<UndoOutcome>(limits.bulk, times),
+    history: jobs<unknown>(store.inFlight, times),
+    undo: jobs<UndoOutcome>(1, times),
   };
 }
 
-/** Batches whose calls only share the limits. */
-function jobs<Result>(limits: BatchLimits, times: Times['books']): Batches<Job<Result>, Result> {
+/** Batches of one call each, so many at the same time. */
+function jobs<Result>(inFlight: number, times: Times['books']): Batches<Job<Result>, Result> {
   const carry = (all: readonly Job<Result>[], deadline: number) =>
     Promise.all(all.map((job) => job(deadline))) as Promise<Result[]>;
-  return new Batches(carry, limits, times);
+  return new Batches(carry, { ...SINGLY, inFlight }, times);
 }
 
 /**

@@ -12,12 +12,13 @@ const MOST = 1000;
 interface Reading<Answer> {
   readonly read: () => Promise<Answer>;
   readonly readers: Set<PromiseWithResolvers<Answer>>;
-  readonly started: PromiseWithResolvers<void>;
-  hasStarted: boolean;
+  readonly started: PromiseWithResolvers<true>;
 }
 
 export class Followers<Answer> {
   readonly #watch: (onChange: () => void) => () => void;
+  readonly #isSomething: (answer: Answer) => boolean;
+  readonly #room: () => Promise<void>;
   /** What ends the wait of each until the next change. */
   readonly #waiting = new Set<{ wake: () => void }>();
   /** Those that have not started, by what they read, in their order. */
@@ -26,9 +27,19 @@ export class Followers<Answer> {
   #endWatch = () => {};
   #isClosed = false;
 
-  /** @param watch of a store. */
-  constructor(watch: (onChange: () => void) => () => void) {
+  /**
+   * @param watch of a store.
+   * @param isSomething whether an answer ends a wait.
+   * @param room resolves once there is room for what is read.
+   */
+  constructor(
+    watch: (onChange: () => void) => () => void,
+    isSomething: (answer: Answer) => boolean,
+    room: () => Promise<void>,
+  ) {
     this.#watch = watch;
+    this.#isSomething = isSomething;
+    this.#room = room;
   }
 
   /** How many wait. */
@@ -44,7 +55,6 @@ export class Followers<Answer> {
   /**
    * Reads, and again after each change, until there is something, or the time is over.
    * @param what equal for those that read the same.
-   * @param room resolves once there is room for what is read.
    * @param wait milliseconds.
    * @param signal also ends the wait.
    * @returns what was read last, and the milliseconds that were waited.
@@ -53,13 +63,12 @@ export class Followers<Answer> {
   async read(
     what: string,
     read: () => Promise<Answer>,
-    room: () => Promise<void>,
-    isSomething: (answer: Answer) => boolean,
     wait: number,
     signal: AbortSignal,
   ): Promise<{ answer: Answer; waited: number }> {
     const follower = { wake: () => {} };
-    this.#add(follower);
+    if (this.#waiting.size === 0) this.#endWatch = this.#watch(() => this.#wakeAll());
+    this.#waiting.add(follower);
     const end = performance.now() + wait;
     let waited = 0;
     let last: Answer | undefined;
@@ -67,10 +76,10 @@ export class Followers<Answer> {
       for (;;) {
         const change = Promise.withResolvers<void>(); // also one while it reads
         follower.wake = change.resolve;
-        const answer: Answer | undefined = (await this.#readInTurn(what, read, room, end)) ?? last;
+        const answer: Answer | undefined = (await this.#readInTurn(what, read, end)) ?? last;
         if (answer === undefined) throw new StoreUnavailable('more requests wait than can read', 'overload');
         const began = performance.now();
-        if (isSomething(answer) || began >= end || signal.aborted || this.#isClosed)
+        if (this.#isSomething(answer) || began >= end || signal.aborted || this.#isClosed)
           return { answer, waited };
         last = answer;
         signal.addEventListener('abort', follower.wake);
@@ -79,7 +88,8 @@ export class Followers<Answer> {
         waited += performance.now() - began;
       }
     } finally {
-      this.#remove(follower);
+      this.#waiting.delete(follower);
+      if (this.#waiting.size === 0) this.#endWatch();
     }
   }
 
@@ -89,49 +99,34 @@ export class Followers<Answer> {
     this.#wakeAll();
   }
 
-  #add(follower: { wake: () => void }): void {
-    this.#waiting.add(follower);
-    if (this.#waiting.size === 1) this.#endWatch = this.#watch(() => this.#wakeAll());
-  }
-
-  #remove(follower: { wake: () => void }): void {
-    this.#waiting.delete(follower);
-    if (this.#waiting.size === 0) this.#endWatch();
-  }
-
   #wakeAll(): void {
     for (const { wake } of this.#waiting) wake();
   }
 
   /** @returns undefined if the turn does not come until this moment. */
-  async #readInTurn(
-    what: string,
-    read: () => Promise<Answer>,
-    room: () => Promise<void>,
-    end: number,
-  ): Promise<Answer | undefined> {
+  async #readInTurn(what: string, read: () => Promise<Answer>, end: number): Promise<Answer | undefined> {
     let reading = this.#readings.get(what);
     if (reading === undefined) {
-      reading = { read, readers: new Set(), started: Promise.withResolvers(), hasStarted: false };
+      reading = { read, readers: new Set(), started: Promise.withResolvers() };
       this.#readings.set(what, reading);
     }
     const reader = Promise.withResolvers<Answer>();
     reading.readers.add(reader);
-    if (!this.#isReading) void this.#readAll(room);
-    await within(Math.max(0, end - performance.now()), reading.started.promise);
-    if (reading.hasStarted) return await reader.promise;
+    if (!this.#isReading) void this.#readAll();
+    if (await within(Math.max(0, end - performance.now()), reading.started.promise))
+      return await reader.promise;
     reading.readers.delete(reader);
     return undefined;
   }
 
-  async #readAll(room: () => Promise<void>): Promise<void> {
+  async #readAll(): Promise<void> {
     this.#isReading = true;
     await Promise.resolve(); // those that wake together read together
     for (const [what, reading] of this.#readings) {
-      await room();
+      await this.#room();
       this.#readings.delete(what);
       if (reading.readers.size === 0) continue;
-      start(reading);
+      reading.started.resolve(true);
       try {
         const answer = await reading.read();
         for (const { resolve } of reading.readers) {
@@ -141,7 +136,7 @@ export class Followers<Answer> {
       } catch (error) {
         // It would take those behind it as long to fail.
         for (const failed of [reading, ...this.#readings.values()]) {
-          start(failed);
+          failed.started.resolve(true);
           for (const { promise, reject } of failed.readers) {
             promise.catch(() => {}); // it is awaited later
             reject(error);
@@ -152,9 +147,4 @@ export class Followers<Answer> {
     }
     this.#isReading = false;
   }
-}
-
-function start(reading: Pick<Reading<never>, 'started' | 'hasStarted'>): void {
-  reading.hasStarted = true;
-  reading.started.resolve();
 }

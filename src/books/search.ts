@@ -100,8 +100,6 @@ interface Filter {
   readonly example: string | number;
 }
 
-const NO_FILTERS: Filters = { words: [], conditions: [] };
-
 /** By name (rule F2). */
 const FILTERS = {
   q: {
@@ -151,14 +149,6 @@ export function readFilter(name: FilterName, value: string): Filters | undefined
   return isTooLong ? undefined : FILTERS[name].read(value);
 }
 
-/** All filters together. */
-export function allOf(filters: readonly Filters[]): Filters {
-  return {
-    words: filters.flatMap(({ words }) => words),
-    conditions: filters.flatMap(({ conditions }) => conditions),
-  };
-}
-
 /** @param query that is searched for. */
 export function relevanceOf(query: string): Relevance {
   const { key } = indexText(query);
@@ -202,7 +192,7 @@ function is(field: TextField): Filter['read'] {
 function startsWith(field: TextField): Filter['read'] {
   return (text) => {
     const { key } = indexText(text);
-    if (key === '') return NO_FILTERS; // every text begins so
+    if (key === '') return { words: [], conditions: [] }; // every text begins so
     return {
       words: [],
       conditions: [

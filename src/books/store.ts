@@ -7,16 +7,6 @@ import type { Book, BookChanges, BookFields } from './book.ts';
 import type { Condition } from './condition.ts';
 import type { Page, Search } from './search.ts';
 
-/** The limits of a store's batches. */
-export interface BatchLimits {
-  /** Items in one batch. */
-  readonly size: number;
-  /** Total weight of the items in one batch, without the last one. */
-  readonly weight: number;
-  /** Batches in progress at the same time, for each server of the store. */
-  readonly inFlight: number;
-}
-
 /**
  * Where a store keeps some of its books. Only books of one place are in one batch. The batches in progress are counted for each
  * server, so that one that does not answer delays only its own books.
@@ -71,14 +61,14 @@ export interface ConditionalChange {
 /** The book as the change left it, or as it was before its removal; undefined if no book has the id. */
 export type ConditionalOutcome = Book | 'unmet' | undefined;
 
-/**
- * An answer, or the promise of one that must wait for a lock on its book, so that it does not delay the others in the
- * batch.
- */
-export type Eventual<Answer> = Answer | Promise<Answer>;
-
-/** Of a book that was left out of its batch, since the books before it are heavy, or took long. The call is sent again. */
+/** Of a call that was left out of its batch, since the books before it are heavy, or took long. It is sent again. */
 export type Left = null;
+
+/**
+ * In the order of a batch. An answer that must wait for a lock on its book is a promise, so that it does not delay the others.
+ * The first call is never left out.
+ */
+export type Answers<Answer> = Promise<readonly (Answer | Promise<Answer> | Left)[]>;
 
 /** Characters of the texts of books that a batch answers, without the last one: in memory they take several times as much. */
 export const HEAVY = 1024 * 1024;
@@ -207,13 +197,8 @@ export type StoreFault = (typeof DESCRIPTIONS.store_errors_total.labels.reason)[
  * `performance.now()`): no caller waits for it, and it might undo later changes.
  */
 export interface BookStore {
-  /** Of each kind of batch; each character of text weighs 1. */
-  readonly limits: Readonly<
-    Record<
-      'find' | 'insert' | 'keyed' | 'bulk' | 'update' | 'remove' | 'conditional' | 'search' | 'history',
-      BatchLimits
-    >
-  >;
+  /** Batches of reads, of new books, and reads of the log, in progress at the same time, for each server. Others come one by one. */
+  readonly inFlight: number;
 
   /** Whether it was made when it was opened. */
   readonly isNew: boolean;
@@ -224,8 +209,8 @@ export interface BookStore {
   /** How many books there are, up to a number. */
   countUpTo(most: number): Promise<number>;
 
-  /** The books of these ids, undefined where there is none. Ids may repeat. The first one is never left out. */
-  find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | Left)[]>;
+  /** The books of these ids, undefined where there is none. Ids may repeat. */
+  find(ids: readonly number[], deadline: number): Answers<Book | undefined>;
 
   /** Stores new books and returns their ids: never used before, at most 2^53−1 (rule 12). */
   insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]>;
@@ -235,32 +220,22 @@ export interface BookStore {
 
   /**
    * Applies changes in the order given, each atomically (rule 9), and returns each book as its own
-   * change left it, undefined where there is none. The first one is never left out.
+   * change left it, undefined where there is none.
    */
-  update(
-    updates: readonly BookUpdate[],
-    deadline: number,
-  ): Promise<readonly (Eventual<Book | undefined> | Left)[]>;
+  update(updates: readonly BookUpdate[], deadline: number): Answers<Book | undefined>;
 
-  /** Removes books and returns for each id whether this very call removed it (rule 11). Leaves out as `update`. */
-  remove(ids: readonly number[], deadline: number): Promise<readonly (Eventual<boolean> | Left)[]>;
+  /** Removes books and returns for each id whether this very call removed it (rule 11). */
+  remove(ids: readonly number[], deadline: number): Answers<boolean>;
 
-  /** Carries out each change in the order given, in one step with the test of its condition (rule E3). Leaves out as `update`. */
-  changeIf(
-    changes: readonly ConditionalChange[],
-    deadline: number,
-  ): Promise<readonly (Eventual<ConditionalOutcome> | Left)[]>;
+  /** Carries out each change in the order given, in one step with the test of its condition (rule E3). */
+  changeIf(changes: readonly ConditionalChange[], deadline: number): Answers<ConditionalOutcome>;
 
   /**
-   * Finds a page of books for each search. It sees every write that any process has acknowledged before; if there are
-   * too many to be indexed in time, the page says so.
-   * @param most milliseconds after which a search is given up; a long one is returned in its place.
+   * Finds a page of books. It sees every write that any process has acknowledged before; if there are too many to be indexed
+   * in time, the page says so.
+   * @param most milliseconds after which the search is given up, and a long one is returned.
    */
-  search(
-    searches: readonly Search[],
-    deadline: number,
-    most: number,
-  ): Promise<readonly (Page | LongSearch)[]>;
+  search(search: Search, deadline: number, most: number): Promise<Page | LongSearch>;
 
   /**
    * The changes after those of a page, of any program (rules H1 and H2): no more books than `most`, and none after heavy ones.

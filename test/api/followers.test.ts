@@ -14,10 +14,18 @@ const WAIT = 60_000;
 /** Followers whose changes the test makes, and whose reads it ends. */
 class Waiting {
   #change = () => {};
-  readonly followers = new Followers<string>((onChange) => {
-    this.#change = onChange;
-    return () => {};
-  });
+  isWatched = false;
+  readonly followers = new Followers<string>(
+    (onChange) => {
+      this.#change = onChange;
+      this.isWatched = true;
+      return () => {
+        this.isWatched = false;
+      };
+    },
+    (answer) => answer !== '',
+    () => this.room(),
+  );
   /** What is being read. */
   readonly reads: { readonly what: string; readonly end: (answer: string) => void; fail(): void }[] = [];
   readonly answers: string[] = [];
@@ -30,15 +38,7 @@ class Waiting {
       this.reads.push({ what, end: resolve, fail });
       return promise;
     };
-    const isSomething = (answer: string) => answer !== '';
-    const asked = this.followers.read(
-      what,
-      read,
-      () => this.room(),
-      isSomething,
-      wait,
-      new AbortController().signal,
-    );
+    const asked = this.followers.read(what, read, wait, new AbortController().signal);
     void asked.then(({ answer }) => this.answers.push(answer)).catch(() => {});
     return asked;
   }
@@ -76,6 +76,19 @@ describe('requests that wait for a change', () => {
     );
     const answers = await Promise.all(asked);
     assert.ok(answers.every(({ answer }) => answer === 'changed'));
+  });
+
+  test('rule H3: the store is watched until the last one has its answer', async () => {
+    const waiting = new Waiting();
+    const asked = ['a', 'b'].map((what) => waiting.ask(what));
+    await settled();
+    await waiting.endReads((what) => (what === 'a' ? 'found' : ''));
+    await asked[0];
+    assert.equal(waiting.isWatched, true);
+    await waiting.change();
+    await waiting.endReads(() => 'found');
+    await asked[1];
+    assert.equal(waiting.isWatched, false);
   });
 
   test('rule H3: different pages are read one after the other, once there is room for each', async () => {

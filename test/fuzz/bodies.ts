@@ -59,7 +59,7 @@ export const bodyOfABook: Reader = async (input) => {
   let stored: BookChanges | undefined;
   const create = async (changes: BookChanges) => {
     stored = changes;
-    return { id: ID, ...completeFields(changes) };
+    return { book: { id: ID, ...completeFields(changes) }, isReplay: false };
   };
   const parts = partsWith({ catalogue: { create }, config: { bodyLimit: LIMIT } });
   const { status, body } = await createBook(exchangeOf(request), parts);

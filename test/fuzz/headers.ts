@@ -73,12 +73,12 @@ export const conditions: Reader = async ({ text }) => {
   assertSame(conditionOf({ 'if-match': match, 'if-none-match': noneMatch }), condition, 'the condition');
   let once: string | undefined;
   const book = { id: 1, title: '', author: '', year: 0 };
-  const createOnce = async (_: unknown, given: string) => {
+  const create = async (_: unknown, given: string) => {
     once = given;
     return { book, isReplay: false };
   };
   const request = requestWith({ 'idempotency-key': key, 'content-length': '2' }, [Buffer.from('{}')]);
-  const parts = partsWith({ catalogue: { createOnce }, config: { bodyLimit: 2 } });
+  const parts = partsWith({ catalogue: { create }, config: { bodyLimit: 2 } });
   const answer = await createBook(exchangeOf(request), parts);
   const bare = key.length > 1 && key.startsWith('"') && key.endsWith('"') ? key.slice(1, -1) : key;
   const isKey = /^[!-~]{1,255}$/.test(bare);

@@ -85,12 +85,14 @@ export const LOG_MUTANTS = new Mutants()
   .in('src/books/followers.ts')
   .mutant('a thousand followers are answered in one turn', FOLLOWERS, 'a thousand that wake')
   .change('await nextTurn(); //', '//')
+  .mutant('the end of one wait ends the watch of all', FOLLOWERS, 'the store is watched until')
+  .change('if (this.#waiting.size === 0) this.#endWatch();', 'this.#endWatch();')
   .mutant('what followers read has no room', FOLLOWERS, 'different pages')
-  .change('await room();', '')
+  .change('await this.#room();', '')
   .mutant('followers wait for room without an end', FOLLOWERS, 'has the page of before')
   .change(
-    'await within(Math.max(0, end - performance.now()), reading.started.promise);',
-    'await reading.started.promise;',
+    'await within(Math.max(0, end - performance.now()), reading.started.promise)',
+    'await reading.started.promise',
   )
   .mutant('each follower waits for a store that is away', FOLLOWERS, 'a read that fails')
   .change('of [reading, ...this.#readings.values()]', 'of [reading]')

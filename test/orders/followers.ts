@@ -21,13 +21,6 @@ const LONG = 60_000;
 
 const { changesPause } = TIMES.postgres;
 
-const SINGLY = { size: 1, weight: 1, inFlight: 1 };
-const KINDS = ['find', 'insert', 'keyed', 'bulk', 'update', 'remove', 'conditional', 'search'];
-const LIMITS = {
-  ...Object.fromEntries(KINDS.map((kind) => [kind, SINGLY])),
-  history: { ...SINGLY, inFlight: 2 },
-} as unknown as BookStore['limits'];
-
 /** Rows of the log that a statement reads. */
 const ROWS = 1000;
 
@@ -371,8 +364,8 @@ export const followers = fc.asyncProperty(
         find,
       );
       const commitsBefore = new WeakMap<Changes, number>();
-      const store: Pick<BookStore, 'limits' | 'changes' | 'watch'> = {
-        limits: LIMITS,
+      const store: Pick<BookStore, 'inFlight' | 'changes' | 'watch'> = {
+        inFlight: 2,
         changes: async (cursor, most, deadline) => {
           const before = server.commits;
           const page = await history.changes(cursor, most, deadline);

@@ -18,10 +18,6 @@ import { DEADLINE, Observed, Order, Statements } from './order.ts';
 /** Milliseconds after which what happened before has no consequence any more: the longest pauses and limits together. */
 const CALM = 30_000;
 
-const SINGLY = { size: 1, weight: 1, inFlight: 1 };
-const KINDS = ['find', 'insert', 'keyed', 'bulk', 'update', 'remove', 'conditional', 'search'];
-const LIMITS = Object.fromEntries(KINDS.map((kind) => [kind, SINGLY])) as unknown as BookStore['limits'];
-
 /** Milliseconds of a long statement, and until a short search is answered beside three long ones at most. */
 const LONG = 1000;
 const SHORT = 400;
@@ -312,10 +308,9 @@ export const searches = fc.asyncProperty(
         undefined,
         TIMES.postgres,
       );
-      const store: Pick<BookStore, 'limits' | 'search'> = {
-        limits: LIMITS,
-        search: (searches, deadline, most) =>
-          Promise.all(searches.map((search) => finder.find(search, deadline, most))),
+      const store: Pick<BookStore, 'inFlight' | 'search'> = {
+        inFlight: 1,
+        search: (search, deadline, most) => finder.find(search, deadline, most),
       };
       const catalogue = new Catalogue(store as BookStore, TIMES.books);
       const made: { readonly number: number; readonly observed: Observed<Page> }[] = [];

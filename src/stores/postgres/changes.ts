@@ -1,14 +1,13 @@
-// Owns: changes and removals of books in PostgreSQL. Those of books that others have locked, and changes of large books, are
-// carried out alone: each of these books waits by itself.
+// Owns: changes and removals of books in PostgreSQL. A book that others have locked, and a large one that changes, waits alone.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Book, type BookChanges, FIELD_NAMES } from '../../books/book.ts';
 import { meets } from '../../books/condition.ts';
 import {
+  type Answers,
   type BookUpdate,
   type ConditionalChange,
   type ConditionalOutcome,
-  type Eventual,
   StoreUnavailable,
 } from '../../books/store.ts';
 import { type Connections, OVERDUE } from './connections.ts';
@@ -20,9 +19,6 @@ const ID_AND_NAMES = ['id', ...FIELD_NAMES] as const;
 interface Row extends Book {
   readonly held?: boolean;
 }
-
-/** The outcome for a book that was skipped. */
-const HELD = 'held';
 
 /** A change or a removal of a book, with a condition or without. */
 type Change = Pick<ConditionalChange, 'id' | 'changes'> & Partial<ConditionalChange>;
@@ -43,10 +39,7 @@ export class BookChanger {
     this.#statements = statements;
   }
 
-  async update(
-    updates: readonly BookUpdate[],
-    deadline: number,
-  ): Promise<readonly Eventual<Book | undefined>[]> {
+  async update(updates: readonly BookUpdate[], deadline: number): Answers<Book | undefined> {
     const merged = new Map<number, BookChanges>();
     for (const { id, changes } of updates) merged.set(id, { ...merged.get(id), ...changes });
     const changes = [...merged].map(([id, changes]) => ({ id, ...changes }));
@@ -63,7 +56,7 @@ export class BookChanger {
     });
   }
 
-  async remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]> {
+  async remove(ids: readonly number[], deadline: number): Answers<boolean> {
     const rows = await this.#query(this.#statements.remove, [[...new Set(ids)]], deadline);
     const states = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => {
@@ -72,13 +65,10 @@ export class BookChanger {
     });
   }
 
-  async changeIf(
-    changes: readonly ConditionalChange[],
-    deadline: number,
-  ): Promise<readonly Eventual<ConditionalOutcome>[]> {
+  async changeIf(changes: readonly ConditionalChange[], deadline: number): Answers<ConditionalOutcome> {
     const outcomes = await this.#carryOut('batches', changes, deadline);
     return outcomes.map((outcome, position) => {
-      if (outcome !== HELD) return outcome;
+      if (outcome !== 'held') return outcome;
       return this.#callAlone(changes[position] as ConditionalChange, deadline);
     });
   }
@@ -103,8 +93,7 @@ export class BookChanger {
     await nextTurn(); // to gather the calls of this turn of the event loop
     for (let calls = this.#alone.get(id); calls?.length; calls = this.#alone.get(id)) {
       this.#alone.set(id, []);
-      const now = performance.now();
-      const inTime = calls.filter(({ deadline }) => deadline > now);
+      const inTime = calls.filter(({ deadline }) => deadline > performance.now());
       const end = Math.min(...inTime.map(({ deadline }) => deadline));
       const changes = inTime.map(({ change }) => change);
       try {
@@ -127,7 +116,7 @@ export class BookChanger {
     pool: 'batches' | 'held',
     changes: readonly Change[],
     deadline: number,
-  ): Promise<readonly (ConditionalOutcome | typeof HELD)[]> {
+  ): Promise<readonly (ConditionalOutcome | 'held')[]> {
     const statements = this.#statements;
     return this.#connections.transaction(pool, deadline, async (query) => {
       const ids = new Set(changes.map(({ id }) => id));
@@ -136,7 +125,7 @@ export class BookChanger {
       const states = new Map(rows.map(({ id, title, author, year }) => [id, { id, title, author, year }]));
       const changed = new Set<number>();
       const outcomes = changes.map(({ id, condition, changes }) => {
-        if (held.has(id)) return HELD;
+        if (held.has(id)) return 'held';
         const book = states.get(id);
         if (book === undefined) return undefined;
         if (condition !== undefined && !meets(book, condition)) return 'unmet';

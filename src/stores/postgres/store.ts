@@ -23,26 +23,6 @@ import { STATEMENTS, STATEMENTS_ON_SHARDS, type Statements } from './statements.
 import { createStructure } from './structure.ts';
 import { undo } from './undo.ts';
 
-// Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with
-// the longest texts. Two in flight keep the server busy while the answers of the first one are sent. Updates and
-// removals go one by one, so that two batches of one process never wait for each other's books.
-const OVERLAPPING = { size: 512, weight: HEAVY, inFlight: 2 };
-const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
-/** Searches and requests with many books: each may keep a core of the server busy, and two would slow down others. */
-const SINGLY = { ...ONE_AT_A_TIME, size: 1 };
-
-const LIMITS: BookStore['limits'] = {
-  find: OVERLAPPING,
-  insert: OVERLAPPING,
-  keyed: ONE_AT_A_TIME,
-  bulk: SINGLY,
-  update: ONE_AT_A_TIME,
-  remove: ONE_AT_A_TIME,
-  conditional: ONE_AT_A_TIME,
-  search: SINGLY,
-  history: { ...SINGLY, inFlight: 2 },
-};
-
 const COUNT_UP_TO = 'select count(*) as books from (select 1 from books limit $1) as found';
 
 /** A book as it is found for many calls. */
@@ -129,7 +109,7 @@ function storeOf(
     return result;
   };
   return {
-    limits: LIMITS,
+    inFlight: 2, // which keeps the server busy while the answers of the first batch are sent
     isNew,
     holdsProcess: false,
     placeOf: (id) => shards.placeOf(id),
@@ -158,9 +138,9 @@ function storeOf(
       await keeper?.keep(deadline);
       return writes(connections.transaction('batches', deadline, (query) => undo(query, request, once)));
     },
-    search: async (searches, deadline, most) => {
+    search: async (search, deadline, most) => {
       if (finder === undefined) throw new StoreUnavailable('FIND is off');
-      return Promise.all(searches.map((search) => finder.find(search, deadline, most)));
+      return finder.find(search, deadline, most);
     },
     list: () => {
       const signal = AbortSignal.timeout(times.lists.firstChunk); // which the wait for room is a part of

@@ -17,7 +17,6 @@ import {
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
-  HEAVY,
   type Left,
   type LongSearch,
   type Once,
@@ -44,11 +43,6 @@ import { openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, chunksOf } from './text.ts';
 import { Calls, endThread, startThread, type ThreadData } from './thread.ts';
 import { bookOf, Writes } from './writes.ts';
-
-/** A batch has all that has arrived: of reads, in one turn of the event loop; of writes, during the sync of those before. */
-const GATHERED = { size: 512, weight: HEAVY, inFlight: 1 };
-/** Searches and requests with many books, one after the other: each may take long. */
-const SINGLY = { size: 1, weight: HEAVY, inFlight: 1 };
 
 /** Books of one chunk of the list: about a millisecond of work before the event loop gets a turn. */
 const CHUNK_BOOKS = 1000;
@@ -88,17 +82,7 @@ async function startFinder(data: ThreadData): Promise<FinderThread> {
 }
 
 class SqliteStore implements BookStore {
-  readonly limits = {
-    find: GATHERED,
-    insert: GATHERED,
-    keyed: GATHERED,
-    bulk: SINGLY,
-    update: GATHERED,
-    remove: GATHERED,
-    conditional: GATHERED,
-    search: SINGLY,
-    history: SINGLY,
-  };
+  readonly inFlight = 1; // it has all that has arrived: of reads, in one turn of the event loop; of writes, during a sync
   readonly holdsProcess = true;
   readonly isNew: boolean;
   readonly #path: string;
@@ -190,22 +174,13 @@ class SqliteStore implements BookStore {
     return this.#write(() => this.#writes.changeIf(changes), deadline);
   }
 
-  async search(
-    searches: readonly Search[],
-    until: number,
-    most: number,
-  ): Promise<readonly (Page | LongSearch)[]> {
-    const finder = this.#finder;
-    if (finder === undefined) throw new StoreUnavailable('FIND is off');
+  async search(search: Search, until: number, most: number): Promise<Page | LongSearch> {
+    if (this.#finder === undefined) throw new StoreUnavailable('FIND is off');
     const deadline = performance.timeOrigin + until;
-    return Promise.all(
-      searches.map(async (search) => {
-        const found = await this.#search(finder, { search, deadline, mode: { most } });
-        if ('books' in found) return found;
-        return async () =>
-          (await this.#search(await this.#startLongFinder(), { search, deadline, mode: found })) as Page;
-      }),
-    );
+    const found = await this.#search(this.#finder, { search, deadline, mode: { most } });
+    if ('books' in found) return found;
+    return async () =>
+      (await this.#search(await this.#startLongFinder(), { search, deadline, mode: found })) as Page;
   }
 
   async changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'> {
