@@ -108,6 +108,30 @@ for (const store of STORES) {
         await started.stop();
       });
 
+    test('rule 23: while another program has renamed the table of books, no empty one takes its place', async (context) => {
+      const dbUrl = await store.freshUrl();
+      const service = await startTestService(dbUrl, {}, undefined, often);
+      context.after(service.stop);
+      await begin(service);
+      await runOn(dbUrl, 'alter table books rename to hidden');
+      for (const [method, path] of [
+        ['GET', '/books?q=first'],
+        ['POST', '/book'],
+        ['GET', '/changes'],
+      ] as const) {
+        const body = method === 'POST' ? { title: 'Lost' } : undefined;
+        assert.equal((await service.client.request(method, path, { body })).status, 503, path);
+      }
+      await runOn(dbUrl, 'alter table hidden rename to books');
+      await waitUntil(
+        async () => (await service.client.request('POST', '/book', { body: {} })).status === 201,
+      );
+      assert.deepEqual(
+        (await service.client.list()).map(({ id }) => id),
+        [1, 2, 3, 4],
+      );
+    });
+
     for (const [title, change, sought] of [
       ['books were added', "insert into books (title) values ('Past')", [4]],
       ['books were removed', 'delete from books where id = 1', []],

@@ -58,10 +58,10 @@ export async function openPostgres(
 }
 
 /** Creates or updates the structure. */
-async function prepare(hosts: Hosts, { find, times: { postgres: times } }: OpenOptions) {
+async function prepare(hosts: Hosts, { mustExist, find, times: { postgres: times } }: OpenOptions) {
   const { address, client } = await connectToWritable(hosts, times);
   try {
-    const { isNew, shards } = await createStructure(client, times);
+    const { isNew, shards } = await createStructure(client, times, mustExist);
     if (find) await prepareIndex(client, shards.areSeveral, times);
     const places = await queryOn(client, times.describe)<PlaceOfLog>(PLACES);
     return { address, isNew, shards, places };
@@ -79,7 +79,8 @@ function storeOf(
   options: OpenOptions,
 ): BookStore {
   const { find: isFound, times } = options;
-  const keeper = shards.areSeveral ? undefined : new LogKeeper(connections, () => prepare(hosts, options));
+  const again = () => prepare(hosts, { ...options, mustExist: true });
+  const keeper = shards.areSeveral ? undefined : new LogKeeper(connections, again);
   const finder = isFound
     ? new PostgresFinder(hosts, connections, standby, keeper, times.postgres)
     : undefined;

@@ -91,11 +91,12 @@ interface Column {
 /**
  * Creates or updates the structure.
  * @param client connected; rewriting a table has no time limit.
- * @throws the driver's error when the server refuses, or stops answering.
+ * @throws the driver's error when the server refuses, or stops answering; Error with the reason.
  */
 export async function createStructure(
   client: pg.Client,
   times: Times['postgres'],
+  mustExist = false,
 ): Promise<{ isNew: boolean; shards: Shards }> {
   const shards = new Shards();
   let isNew = false;
@@ -109,6 +110,7 @@ export async function createStructure(
       throw new Error('it is a worker of Citus: name its coordinator');
     await shards.read(query);
     isNew = found.isNew;
+    if (isNew && mustExist) throw new Error('its table "books" has been moved or deleted: put it back');
     const forBooks = isNew
       ? [CREATE_SEQUENCE, CREATE_TABLE]
       : [...stepsFrom(await query<Column>(DESCRIBE)), CATCH_UP];
