@@ -15,7 +15,7 @@ const MAY_BE_ROUNDED = /[\d.]{16}|[eE]-\d{3}/;
 const NUMBER = /(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /**
- * A fraction that JSON.parse rounds to an integer becomes null, which no field accepts.
+ * A fraction that JSON.parse rounds to an integer becomes a list with its text, which no field accepts.
  * @returns undefined if the text is not JSON.
  */
 export function parseJson(text: string): unknown {
@@ -55,7 +55,8 @@ function withoutRounded(text: string): string {
       const number = NUMBER.exec(text)?.[0] ?? '';
       if (Number.isInteger(Number(number)) && !isIntegerText(number)) {
         const start = text[at - 1] === '-' ? at - 1 : at;
-        parts.push(text.slice(end, start), 'null');
+        if (end === 0 && text.slice(0, start).trim() === '') return text; // a number alone, and no list
+        parts.push(text.slice(end, start), `["${text.slice(start, at + number.length)}"]`);
         end = at + number.length;
       }
       at += number.length - 1;
