@@ -64,7 +64,7 @@ export function limitsTable(): string[][] {
     [
       "SQLite's log of writes while others read",
       size(logSize('LONG_LOG')),
-      `new lists and searches wait ${seconds(sqlite.logWait)} for those in progress; beyond ${size(logSize('HUGE_LOG'))}, lists open for ${seconds(lists.long)} break off`,
+      `new lists and searches wait ${seconds(sqlite.logWait)} for those in progress; beyond ${size(logSize('HUGE_LOG'))}, lists break off once one is open for ${seconds(lists.long)}`,
     ],
     [
       'searches in a process',

@@ -50,10 +50,10 @@ export class OpenLists {
     return { chunks: this.#follow(list.chunks, close), close };
   }
 
-  /** Breaks off the lists that have been open for long: nothing else frees what they hold. */
+  /** Breaks off all lists that are being read once one has been open for long: each holds what the others hold. */
   breakOffLong(): void {
-    const latest = performance.now() - this.#times.long;
-    for (const [close, since] of this.#open) if (since <= latest) close();
+    const [oldest = Number.POSITIVE_INFINITY] = this.#open.values();
+    if (oldest <= performance.now() - this.#times.long) for (const close of this.#handed.keys()) close();
   }
 
   #breakOffStalled(): void {

@@ -12,6 +12,8 @@ import { Observed, Order } from './order.ts';
 /** Milliseconds: that a list waits for room at most, and after which the reader of another one has stalled. */
 const WAIT_TIMEOUT = 3000;
 const STALLED = 10_000;
+/** And after which a list ends all others, if what they hold is too much. */
+const LONG = 60_000;
 
 const reader = fc.record({
   /** Milliseconds: while others are slow, or at once. */
@@ -19,7 +21,10 @@ const reader = fc.record({
   opens: fc.constantFrom('opens', 'opens', 'opens', 'fails'),
   /** The milliseconds that the store and the reader need for each of its chunks. */
   chunks: fc.array(
-    fc.record({ made: fc.constantFrom(0, 0, 0, 12_000), taken: fc.constantFrom(1, 3000, 9000, 15_000) }),
+    fc.record({
+      made: fc.constantFrom(0, 0, 0, 12_000),
+      taken: fc.constantFrom(1, 3000, 9000, 15_000, 61_000),
+    }),
     { maxLength: 4, size: 'max' },
   ),
   /** The chunk after which it leaves. */
@@ -32,7 +37,8 @@ export const openLists = fc.asyncProperty(
   fc.scheduler(),
   fc.constantFrom(1, 2, 2, 3),
   fc.array(reader, { minLength: 4, maxLength: 8, size: 'max' }),
-  (scheduler, most, readers) =>
+  fc.array(fc.constantFrom(20_000, 59_000, 62_000, 70_000), { maxLength: 2 }),
+  (scheduler, most, readers, tooMuchAfter) =>
     Order.run(scheduler, async (order) => {
       const { time } = order;
       const lists = new OpenLists(most, TIMES.lists);
@@ -42,6 +48,8 @@ export const openLists = fc.asyncProperty(
       /** The lists whose readers have a chunk, and since when, the longest time first. */
       const handed = new Map<string, number>();
       const brokenOff = new Set<string>();
+      const openSince = new Map<string, number>();
+      let isTooMuch = false;
       order.onTime = () => {
         if (waiting.size > 0) order.expect(open.size === most, 'a list waits although there is room for it');
       };
@@ -72,8 +80,14 @@ export const openLists = fc.asyncProperty(
           };
           const close = () => {
             open.delete(name);
+            openSince.delete(name);
             const since = handed.get(name);
             if (since === undefined) return; // it has ended, or its reader has left
+            if (isTooMuch) {
+              handed.delete(name);
+              brokenOff.add(name);
+              return;
+            }
             order.expect(
               [...handed.keys()][0] === name,
               'a list breaks off, and one that has stalled for longer does not',
@@ -82,6 +96,7 @@ export const openLists = fc.asyncProperty(
             handed.delete(name);
             brokenOff.add(name);
           };
+          openSince.set(name, time.now);
           return { chunks: read(), close };
         });
       };
@@ -127,6 +142,19 @@ export const openLists = fc.asyncProperty(
         void order.later(`list ${number}`, async () => {
           await pause(reader.arrivesAfter);
           made.push(new Observed(order, 'a list', read(reader, `list ${number}`)));
+        });
+      for (const after of tooMuchAfter)
+        void order.later('they hold too much', async () => {
+          await pause(after);
+          const isLong = [...openSince.values()].some((since) => time.now - since >= LONG);
+          const before = handed.size;
+          isTooMuch = true;
+          lists.breakOffLong();
+          isTooMuch = false;
+          order.expect(
+            handed.size === (isLong ? 0 : before),
+            'all lists break off once one is open for long',
+          );
         });
       await order.untilQuiet();
       for (const { settled } of made) {
