@@ -39,9 +39,9 @@ export interface OldestRow {
   readonly year: number | null;
 }
 
-/** Whether the log has all changes since a time. */
-export function reaches(oldest: OldestRow, since: number): boolean {
-  return oldest.at <= since || (oldest.event === 'beginning' && oldest.year === 0);
+/** Whether the log has all changes since a time. Of other rows than a beginning, those of the same time may have been removed. */
+export function reaches({ at, event, year }: OldestRow, since: number): boolean {
+  return at < since || (event === 'beginning' && (at === since || year === 0));
 }
 
 /** The fields of a book, or null if there is none. */

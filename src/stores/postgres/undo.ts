@@ -23,6 +23,8 @@ import {
   hasChange,
   type IdRange,
   isEventOf,
+  type OldestRow,
+  reaches,
 } from '../states.ts';
 import { about, NEW_NUMBER, NOTE_EVENT, TAKE_EVENT_BACK } from './log.ts';
 import type { Query } from './query.ts';
@@ -41,17 +43,18 @@ export interface Selection {
 const FIND = `
   select last - number + $1::bigint as book, event from book_log
   where ${hasChange('$1::bigint')} and (book > 0 or part_of is null) order by number limit 1`;
-const REACHES = `
-  select extract(epoch from at) * 1000 <= $1 or (event = 'beginning' and year = 0) as reaches
-  from book_log order by xid, number limit 1`;
+const OLDEST = `
+  select floor(extract(epoch from at) * 1000)::float8 as at, event, year from book_log order by xid, number limit 1`;
 
 /** @returns why there is none. */
 export async function select(query: Query, request: UndoRequest): Promise<Selection | NotUndone> {
   if ('since' in request) {
-    const [oldest] = await query<{ reaches: boolean }>(REACHES, [request.since]);
+    const [oldest] = await query<OldestRow>(OLDEST);
     const condition = (since: string) =>
       `at >= to_timestamp(${since}::float8 / 1000) and event is distinct from 'undo'`;
-    return oldest?.reaches ? { condition, value: request.since } : 'beyond';
+    return oldest !== undefined && reaches(oldest, request.since)
+      ? { condition, value: request.since }
+      : 'beyond';
   }
   const value = 'change' in request ? request.change : request.import;
   const [row] = await query<{ book: number; event: string | null }>(FIND, [value]);
