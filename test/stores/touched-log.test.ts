@@ -12,7 +12,7 @@ import {
   startTestService,
   testOnPostgres,
 } from '../support/service.ts';
-import { executeOn, runOn } from '../support/sql.ts';
+import { executeOn, logPruned, runOn } from '../support/sql.ts';
 import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -106,6 +106,27 @@ for (const store of STORES) {
         await assertBegunAgain(started.client, nextOf(later));
         await waitUntil(async () => (await started.client.request('GET', '/books?q=later')).status === 200);
         await started.stop();
+      });
+
+    if (store.name === 'PostgreSQL')
+      test('rules H1 and H6: a log that has lost rows for their age begins again once, and not at each search', async (context) => {
+        const dbUrl = await store.freshUrl();
+        const pruning = await startTestService(
+          dbUrl,
+          {},
+          undefined,
+          timesWith({ history: { day: 0, prune: 20 } }),
+        );
+        await begin(pruning);
+        await logPruned(dbUrl).finally(pruning.stop);
+        await runOn(dbUrl, 'drop trigger book_log_on_update on books');
+        const { client, stop } = await startTestService(dbUrl, {}, undefined, often);
+        context.after(stop);
+        await client.create({ title: 'Sought' });
+        await waitUntil(async () => (await found(client, 'sought'))?.length === 1);
+        const name = new URL(dbUrl).pathname.slice(1);
+        await executeOn(dbUrl.replace(name, 'postgres'), `alter database ${name} allow_connections false`); // which a beginning needs
+        assert.deepEqual(await found(client, 'sought'), [4]);
       });
 
     test('rule 23: while another program has renamed the table of books, no empty one takes its place', async (context) => {

@@ -244,7 +244,7 @@ export const IS_SOUND = `
       and tgenabled in ('O', 'A')
   ) and exists (
     select from book_log_state where pruned > '3'
-      or (select event from book_log order by place, xid, number limit 1) = 'beginning'
+      or exists (select from book_log where place = 0 and book = 0 and event = 'beginning')
   ) and exists (select from book_log) and to_regclass('book_log_number') is not null and ${HAS_COLUMNS} as "isSound"`;
 
 /**
