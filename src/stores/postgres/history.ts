@@ -307,6 +307,9 @@ const COUNT = ['desc', 'asc'].map((order) => {
   return `(select number from book_log where place = $1 order by xid ${order}, number ${order} limit 1)`;
 });
 
+/** Rows that are removed together. */
+const PRUNED = 1000;
+
 /** Removing what is old from the log. */
 export interface Pruning {
   /** About how many changes the log had at the latest look; undefined before the first one. */
@@ -327,6 +330,7 @@ export function pruneLog(
   { history, postgres }: Times,
 ): Pruning {
   const statement = pruneStatement(isFound ? IS_INDEXED : 'true');
+  let most = PRUNED;
   const confirmed = Math.min(kept, history.day);
   const ask = async <Row extends QueryResultRow>(text: string, ...values: unknown[]) => {
     const end = performance.now() + postgres.indexStatement;
@@ -335,8 +339,16 @@ export function pruneLog(
   const prune = async (place: number) => {
     const now = (await ask<{ now: string }>(NOW, place))?.now;
     if (isFound && now !== undefined) await ask(MOVE_ON, place, now);
-    for (let isMore = now !== undefined; isMore; )
-      isMore = (await ask<{ isMore: boolean }>(statement, place, kept, now, confirmed))?.isMore ?? false;
+    for (let isMore = now !== undefined; isMore; ) {
+      try {
+        const pruned = await ask<{ isMore: boolean }>(statement, place, kept, now, confirmed, most);
+        isMore = pruned?.isMore ?? false;
+        most = Math.min(PRUNED, 2 * most);
+      } catch (error) {
+        most = Math.max(1, most >> 2); // they may be too heavy
+        throw error;
+      }
+    }
     if (kept > 0) await ask(NOTE_LOOK, place, confirmed);
   };
   const look = async () => {
@@ -349,7 +361,13 @@ export function pruneLog(
     }
     pruning.changes = sum;
   };
-  const timer = setInterval(() => look().catch(() => {}), history.prune).unref(); // requests report a fault
+  let looking: Promise<void> | undefined;
+  const lookAgain = () => {
+    looking ??= look()
+      .catch(() => {})
+      .finally(() => (looking = undefined)); // requests report a fault
+  };
+  const timer = setInterval(lookAgain, history.prune).unref();
   const pruning: Pruning = { changes: undefined, end: () => clearInterval(timer) };
   return pruning;
 }

@@ -318,14 +318,11 @@ export const about = (place: string, id: string, end = '') => `(
     union all (select * from book_log where place = ${place} and ${isWithin(id)} ${end})
   ) as about`;
 
-/** Rows that are removed together. */
-const PRUNED = 1000;
-
 /**
  * Removes the oldest rows of the place $1: those older than $2 milliseconds, up to the first one that is not. A time to come is that
  * of a clock that was wrong. Rows have to be found old for $4 milliseconds, so a clock that is wrong for less removes nothing. The
  * newest of the old ones stays, without its content: readers who wait have read it. So do those after a transaction that is in
- * progress in the snapshot $3: readers have not seen what it writes.
+ * progress in the snapshot $3: readers have not seen what it writes. At most $5 rows are removed.
  * @param isRead a condition for rows that may be removed.
  */
 export const pruneStatement = (isRead: string) => `
@@ -334,7 +331,7 @@ export const pruneStatement = (isRead: string) => `
     where place = $1 and ($2 = 0 or looked <= now() - $4 * interval '1 millisecond')
   ), oldest as (
     select xid, number, at < "end" or at > now() as "isOld" from age cross join (
-      select xid, number, at from book_log where place = $1 order by xid, number limit ${PRUNED + 1}
+      select xid, number, at from book_log where place = $1 order by xid, number limit $5::integer + 1
     ) as rows
   ), young as (
     select xid, number from oldest where not "isOld" order by xid, number limit 1
@@ -359,7 +356,7 @@ export const pruneStatement = (isRead: string) => `
     from (select max(xid) as newest from (select xid from gone union all select xid from emptied) as removed) as removed
     where place = $1 and newest > pruned
   )
-  select count(*) = ${PRUNED} as "isMore" from gone`;
+  select count(*) = $5 as "isMore" from gone`;
 
 /** Notes that old rows of the place $1 were looked for, unless it was less than $2 milliseconds ago. */
 export const NOTE_LOOK = `
