@@ -68,7 +68,7 @@ export const TIMES = {
     wait: 3 * SECOND,
     /** For the reader of a list to take its next part, if another list needs the place (rule 22). */
     stall: 10 * SECOND,
-    /** After which a list breaks off if SQLite's log of writes is far too long (rule 22). */
+    /** After which one open list ends them all if SQLite's log of writes is far too long (rule 22). */
     long: MINUTE,
   },
   sqlite: {

@@ -85,7 +85,7 @@ export async function openExisting(url: string, isMeant: boolean): Promise<BulkS
   const found = await at.openBulk('read', TIMES);
   if (found === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
   try {
-    const store = await at.openBulk('write', TIMES); // it notes the new books of other programs, and a log if there is none
+    const store = await at.openBulk('write', TIMES); // it notes the new books of other programs, and begins a missing log
     await found.close();
     return store;
   } catch (error) {

@@ -74,7 +74,7 @@ export interface ImportParts {
   readonly report: BatchReport;
   /** Ends the work at a point where nothing is half done. */
   readonly signal: AbortSignal;
-  /** Throws when what was stored may be lost, since another host takes the writes by now. */
+  /** Throws when stored books may be lost, since another host takes the writes by now. */
   assertNewest(): Promise<void>;
 }
 

@@ -136,7 +136,7 @@ describePage('the librarians’ page behind a proxy', ({ openCatalogue, openDesk
     ['changes', withTag('"AAAAAAAAAAAAAAAAAAAAAA-xyz"'), ['PUT /book/7 {"year":1816}']],
     ['removes', without('etag'), []],
   ] as const) {
-    test(`one that ${name} the tags of books: the page says so, keeps what was typed, and waits for the person`, async (context) => {
+    test(`one that ${name} the tags of books: the page says so, keeps the typed text, and waits for the person`, async (context) => {
       let isThere = true;
       const catalogue = await openCatalogue(context, {
         front: (incoming, outgoing, forward) => {

@@ -10,7 +10,7 @@ import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
 import { findWritable, type Hosts, isNewer, type Primary, refuseReadOnly, settingsFor } from './hosts.ts';
 import { beginWithin, type Limited, limitConnection } from './limits.ts';
-import { CANCELED, codeOf, type Query } from './query.ts';
+import { CANCELED, codeOf, type Query, queryOn } from './query.ts';
 import type { Connection } from './snapshot.ts';
 
 export const LIST_CONNECTIONS = 8;
@@ -105,8 +105,8 @@ export class Connections {
   }
 
   /**
-   * Sends one statement, and returns its rows. One whose outcome is unknown is not retried. Nothing is sent after the deadline, and the server
-   * ends what is in progress then.
+   * Sends one statement, and returns its rows. One whose outcome is unknown is not retried. Nothing is sent after the
+   * deadline, and the server ends what is in progress then.
    * @param name of a statement that takes longer to plan than to run: each connection plans it once, unless a pooler is in between.
    * @throws StoreUnavailable
    */
@@ -253,7 +253,7 @@ export class Connections {
         Client,
         pipeline: limit !== undefined, // lists copy
         onConnect: async (client) => {
-          if (this.#hosts.watched) await refuseReadOnly(client, connect);
+          if (this.#hosts.watched) await refuseReadOnly(queryOn(client, connect));
           if (limit !== undefined) (client as Client).limited = await limitConnection(client, limit, connect);
         },
       });

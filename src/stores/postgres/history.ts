@@ -105,7 +105,7 @@ interface PlaceInCursor extends LogPosition, PlaceNow {
 const NAMES = ['place', 'server', 'newest', 'seen', 'target', 'xid', 'number', 'next', 'last'] as const;
 const NUMBERS: ReadonlySet<string> = new Set(['place', 'number', 'next', 'last']);
 
-/** The class of codes for values that are none of their type. */
+/** The class of codes for values that do not fit their type. */
 const INVALID_VALUE = '22';
 
 type Find = (ids: readonly number[], deadline: number) => Promise<readonly (Book | undefined | Left)[]>;

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { reasonOf } from '../../error-words.ts';
 import type { Times } from '../../times.ts';
-import { codeOf, queryOn } from './query.ts';
+import { codeOf, type Query, queryOn } from './query.ts';
 import { TLS_PARAMETERS, type Tls, takeTlsAttempts } from './tls.ts';
 import { urlsOfHosts } from './url.ts';
 
@@ -133,7 +133,7 @@ export async function connectToWritable(
 
 /**
  * Connects to read: to the host that takes writes or, if none does, to one of those that answer, unless the URL demands writes.
- * @throws Error with the reason of each host when there is none.
+ * @throws Error with the reason of each host when no one answers.
  */
 export async function connectToReadable(
   hosts: Hosts,
@@ -166,20 +166,17 @@ export async function assertNewest(
 }
 
 /** @throws Error when the server takes no writes, or does not answer. */
-export async function refuseReadOnly(client: pg.ClientBase, timeout: number): Promise<void> {
-  const query = queryOn(client, timeout);
+export async function refuseReadOnly(query: Query): Promise<void> {
   const [found] = await query<{ transaction_read_only: string }>('show transaction_read_only');
   if (found?.transaction_read_only !== 'off') throw new Error(READ_ONLY);
 }
 
 async function ask(host: Host, timeout: number, times: Times['postgres']): Promise<Primary> {
   const { client, ...found } = await connectTo(host, timeout, times);
+  const query = queryOn(client, timeout);
   try {
-    await refuseReadOnly(client, timeout);
-    const [timeline] = await queryOn(
-      client,
-      timeout,
-    )(TIMELINE).catch((error) => {
+    await refuseReadOnly(query);
+    const [timeline] = await query(TIMELINE).catch((error) => {
       if (codeOf(error) !== undefined) return [];
       throw error;
     });

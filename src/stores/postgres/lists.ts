@@ -61,10 +61,8 @@ async function openList(
     state = 'closed';
     client.off('error', breakOff);
     if (!isWhole) return release(true); // rows are still arriving: only this stops them
-    queryOn(
-      client,
-      times.query,
-    )('commit').then(
+    const query = queryOn(client, times.query);
+    query('commit').then(
       () => release(false),
       () => release(true),
     );

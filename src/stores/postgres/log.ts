@@ -236,7 +236,10 @@ const IS_BEHIND = `
 const CATCH_UP = `
   select setval('book_log_number', greatest((select max(number) from book_log), (select last_value from book_log_number)))`;
 
-/** Whether the log of one server is there, and nobody has emptied it: until rows are removed, it has its beginning. */
+/**
+ * Whether the log of one server is there, and nobody has emptied it: until rows are removed, it has its beginning. Unlike `IS_OWN`, it
+ * names the one place: else the server may read the whole log for each search.
+ */
 export const IS_SOUND = `
   select (
     select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger

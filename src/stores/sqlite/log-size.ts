@@ -6,5 +6,5 @@ export const LOG_SIZE = 64 * 1024 * 1024;
 /** Bytes beyond which new lists and searches wait for those in progress: half more than it keeps. */
 export const LONG_LOG = 96 * 1024 * 1024;
 
-/** Bytes beyond which lists break off that have been open for long. */
+/** Bytes beyond which all lists break off once one has been open for long. */
 export const HUGE_LOG = 1024 * 1024 * 1024;

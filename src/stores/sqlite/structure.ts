@@ -279,7 +279,7 @@ function completeBooks(db: DatabaseSync): void {
     if (isThere) db.exec(`update books set ${name} = ${absent} where ${name} is null`);
     else db.exec(`alter table books add column ${definition}`);
   }
-  for (const _ of chunksOf(db, AS_CSV, '\n', BULK_CHUNK_BOOKS)); // names a row that is none
+  for (const _ of chunksOf(db, AS_CSV, '\n', BULK_CHUNK_BOOKS)); // names a row that is no book
   // The triggers are those of builds before 1.1, which checked such tables with them.
   db.exec(`
     drop trigger if exists books_on_insert;
