@@ -44,7 +44,8 @@ const FIND = `
   select last - number + $1::bigint as book, event from book_log
   where ${hasChange('$1::bigint')} and (book > 0 or part_of is null) order by number limit 1`;
 const OLDEST = `
-  select floor(extract(epoch from at) * 1000)::float8 as at, event, year from book_log order by xid, number limit 1`;
+  select floor(extract(epoch from at) * 1000)::float8 as at, event, year from book_log
+  where place = 0 order by xid, number limit 1`;
 
 /** @returns why there is none. */
 export async function select(query: Query, request: UndoRequest): Promise<Selection | NotUndone> {
