@@ -1,7 +1,9 @@
-// Owns: what a mutant is, and how the lists beside this file are written. A mutant is the service with one protection
-// taken out, one limit shifted or two answers swapped; the test that it names must fail.
+// Owns: what a mutant is, and reading them from mutants.tsv. A mutant is the service with one protection taken out, one
+// limit shifted or two answers swapped; the test that it names must fail.
 
+import { readFileSync } from 'node:fs';
 import { stripTypeScriptTypes } from 'node:module';
+import { pathTo } from '../support/repository.ts';
 
 export type StoreName = 'SQLite' | 'PostgreSQL';
 
@@ -17,31 +19,36 @@ export interface Mutant {
   readonly test: { readonly file: string; readonly name: string; readonly store: StoreName };
 }
 
-/** A list of mutants, two lines each: `mutant` names it and its test, `change` says what is changed. */
-export class Mutants {
-  readonly all: Mutant[] = [];
-  #file = '';
-  #named: Pick<Mutant, 'name' | 'test'> | undefined;
+const TABLE = 'test/mutation/mutants.tsv';
 
-  /** The file that the next mutants change. */
-  in(file: string): this {
-    this.#file = file;
-    return this;
-  }
+/** Such as `stores/undo /a regular expression/ on SQLite`, for tests in test/stores/undo.test.ts. */
+const TEST = /^(?<path>\S+) \/(?<pattern>.+)\/(?: on (?<store>SQLite|PostgreSQL))?$/;
 
-  /** @param store by default PostgreSQL if the changed file is part of that store, else SQLite. */
-  mutant(name: string, testFile: string, testName: string, store?: StoreName): this {
-    const ofFile = this.#file.startsWith('src/stores/postgres/') ? 'PostgreSQL' : 'SQLite';
-    this.#named = { name, test: { file: testFile, name: testName, store: store ?? ofFile } };
-    return this;
-  }
+/**
+ * The rows of the table, which are sorted by file. Tabs separate the cells, `↵` is a line break, and nothing is escaped.
+ * The test comes last, since editors would remove white space at the end of a row. Its store is by default PostgreSQL if
+ * the changed file is part of that store, else SQLite.
+ */
+export const MUTANTS: readonly Mutant[] = readFileSync(pathTo(TABLE), 'utf8')
+  .trimEnd()
+  .split('\n')
+  .slice(1)
+  .map(mutantIn);
 
-  change(from: string, to: string): this {
-    if (this.#named === undefined) throw new Error(`A change of ${this.#file} has no name.`);
-    this.all.push({ ...this.#named, file: this.#file, from, to });
-    this.#named = undefined;
-    return this;
-  }
+function mutantIn(row: string, index: number): Mutant {
+  const cells = row.split('\t').map((cell) => cell.replaceAll('↵', '\n'));
+  const [file, name, from, to = '', test = ''] = cells;
+  const { path, pattern, store } = TEST.exec(test)?.groups ?? {};
+  if (cells.length !== 5 || !file || !name || !from || !pattern)
+    throw new Error(`${lineOf(index)}: write file, what, from, to and FILE /PATTERN/, tabs between them`);
+  const ofFile = file.startsWith('src/stores/postgres/') ? 'PostgreSQL' : 'SQLite';
+  const onStore = (store as StoreName | undefined) ?? ofFile;
+  return { name, test: { file: `test/${path}.test.ts`, name: pattern, store: onStore }, file, from, to };
+}
+
+/** Where the table has a mutant. */
+export function lineOf(index: number): string {
+  return `${TABLE}:${index + 2}`;
 }
 
 /**

@@ -11,8 +11,7 @@ import { parseArgs } from 'node:util';
 import { PostgresServer, SHARED_SERVER } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import { CACHE, Copies, type Outcome } from './copies.ts';
-import { applied, type Mutant, type StoreName } from './mutant.ts';
-import { MUTANTS } from './mutants.ts';
+import { applied, MUTANTS, type Mutant, type StoreName } from './mutant.ts';
 
 /** Copies of the repository, each with one mutant at a time: on two cores, since many tests only wait; a browser does not. */
 const COPIES = { others: 6, browser: 3 };

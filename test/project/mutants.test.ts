@@ -1,39 +1,42 @@
 // The mutants, without running them (`npm run test:mutation` does): each still fits the code that it changes, names a test
-// that exists.
+// that exists. The message has the line of each that is wrong.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { applied } from '../mutation/mutant.ts';
-import { MUTANTS } from '../mutation/mutants.ts';
+import { applied, lineOf, MUTANTS } from '../mutation/mutant.ts';
 import { pathTo } from '../support/repository.ts';
 
-const read = (path: string) => readFileSync(pathTo(path), 'utf8');
-
-test('every mutant changes the code, and has a unique name', () => {
-  for (const mutant of MUTANTS) {
-    const code = read(mutant.file);
-    assert.notEqual(applied(mutant, code), code, mutant.name);
-  }
+test('every mutant changes the code, has a unique name, and is sorted by file', () => {
   const names = MUTANTS.map(({ name }) => name);
-  assert.deepEqual(names, [...new Set(names)]);
+  const wrong = MUTANTS.flatMap((mutant, index) => {
+    try {
+      const code = readFileSync(pathTo(mutant.file), 'utf8');
+      assert.notEqual(applied(mutant, code), code, 'it changes nothing');
+      assert.ok(new RegExp(mutant.test.name));
+      assert.equal(names.indexOf(mutant.name), index, 'its name is taken');
+      assert.ok(mutant.file >= (MUTANTS[index - 1]?.file ?? ''), 'it is not sorted by file');
+      return [];
+    } catch (error) {
+      return [`${lineOf(index)}: ${(error as Error).message}`];
+    }
+  });
+  assert.deepEqual(wrong, []);
 });
 
 test('every mutant names a test that exists', () => {
-  const files = [...new Set(MUTANTS.map(({ test }) => test.file))];
+  const files = [...new Set(MUTANTS.map(({ test }) => test.file))].filter((file) => existsSync(pathTo(file)));
   const names = spawnSync(process.execPath, [pathTo('test/support/names.ts'), ...files], {
     encoding: 'utf8',
     env: { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }, // without the choice of one store, which would leave out the tests of the other
   });
   assert.equal(names.status, 0, names.stderr);
   const tests: Record<string, readonly string[]> = JSON.parse(names.stdout);
-  const stale = MUTANTS.filter(({ test: { file, name } }) => {
+  const wrong = MUTANTS.flatMap(({ test: { file, name } }, index) => {
     const pattern = new RegExp(name);
-    return !tests[file]?.some((found) => pattern.test(found));
+    const exists = tests[file]?.some((found) => pattern.test(found));
+    return exists ? [] : [`${lineOf(index)}: ${file} has no test "${name}"`];
   });
-  assert.deepEqual(
-    stale.map(({ name, test }) => `${name}: ${test.file} has no test "${test.name}"`),
-    [],
-  );
+  assert.deepEqual(wrong, []);
 });

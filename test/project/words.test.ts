@@ -9,6 +9,9 @@ import { pathTo } from '../support/repository.ts';
 /** Written by a program: mostly captions of tables. */
 const GENERATED: readonly string[] = ['bench/figures.md'];
 
+/** Only the second cell of each row is prose. */
+const MUTANTS = 'test/mutation/mutants.tsv';
+
 /** What a program cannot do, since it is not a person. */
 const PROGRAM = '(?:service|store|page|client|program|process|browser|server|thread|parser|index|function)';
 
@@ -69,11 +72,11 @@ const documents = globSync(['*.md', `${FOLDERS}/**/*.md`], OPTIONS);
 
 test('no document, comment, string of a program or title of a test has a phrase that has better words', () => {
   const programs = FOLDERS.replace('deploy,docs,', '').replace('site,', '');
-  const files = [...documents, ...globSync(`${programs}/**/*.{css,html,js,ts}`, OPTIONS)];
+  const files = [...documents, MUTANTS, ...globSync(`${programs}/**/*.{css,html,js,ts}`, OPTIONS)];
   for (const file of ['CONTRIBUTING.md', 'client/README.md', 'src/config.ts', 'page/index.html'])
     assert.ok(files.includes(file));
   const found = files.flatMap((file) => {
-    const text = /\.(?:md|html)$/.test(file) ? proseOf(file) : proseIn(read(file));
+    const text = /\.(?:md|html|tsv)$/.test(file) ? proseOf(file) : proseIn(read(file));
     return PHRASES.flatMap(({ pattern, instead }) =>
       [...text.matchAll(pattern)].map(({ 0: phrase, index }) => {
         return `${file}:${1 + linesIn(text.slice(0, index))} "${phrase.replaceAll('\n', ' ')}": write ${instead}`;
@@ -118,6 +121,7 @@ function proseIn(code: string): string {
 
 /** A document without its code, and with as many lines; of the changelog only the newest release. */
 function proseOf(file: string): string {
+  if (file === MUTANTS) return read(file).replaceAll(/^.*?\t(.*?)\t.*/gm, '$1;');
   const text = read(file).replaceAll(/^```.*?^```$/gms, (code) => code.replaceAll(/[^\n]/g, ''));
   const parts = text.split(/^(?=## )/m);
   return (file === 'CHANGELOG.md' ? parts.slice(0, 3) : parts).join('');
