@@ -9,7 +9,7 @@ import { LoginGuard } from './auth/login-guard.ts';
 import { Tokens } from './auth/tokens.ts';
 import { Catalogue } from './books/catalogue.ts';
 import type { Config } from './config.ts';
-import { roomForMore } from './http/connection.ts';
+import { roomForMore } from './http/room.ts';
 import { listen, listenIfFree, PortRefused } from './listen.ts';
 import type { Log } from './log/log.ts';
 import { measureProcess } from './metrics/process.ts';

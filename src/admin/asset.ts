@@ -1,13 +1,13 @@
 // Owns: the answers with a file of the project on the operations listener, and the headers that make it safe to open.
 
 import { createHash } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import type { Answer } from '../http/answer.ts';
+import type { Request } from '../http/request.ts';
 import { GUARDS } from '../page/files.ts';
 import { readProjectFile } from '../project.ts';
 
 /** Answers a GET of one path. */
-export type OperationsHandler = (request: IncomingMessage) => Answer | Promise<Answer>;
+export type OperationsHandler = (request: Request) => Answer | Promise<Answer>;
 
 interface Asset {
   readonly bytes: Buffer;

@@ -1,14 +1,13 @@
 // Owns: the operations listener: a separate port for health checks, metrics and the description of the API (rule 31).
 // Does not: affect the service, which responds to its clients whether or not this port does.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Writable } from 'node:stream';
 import { MISDIRECTED_REQUEST } from '../api/envelope.ts';
 import { type Config, isLoopback } from '../config.ts';
-import { type Answer, type HeaderList, send, sendLast } from '../http/answer.ts';
+import type { Answer, HeaderList } from '../http/answer.ts';
 import { namesThisMachine } from '../http/host.ts';
 import { pathOf } from '../http/path.ts';
-import { HttpServer, type UnreadableStatus } from '../http/server.ts';
+import type { Request } from '../http/request.ts';
+import { HttpServer } from '../http/server.ts';
 import { listenIfFree, PortRefused } from '../listen.ts';
 import type { Log } from '../log/log.ts';
 import { PROMETHEUS_TEXT, prometheusText } from '../metrics/prometheus.ts';
@@ -84,8 +83,12 @@ export async function openOperations(
   );
   const { request, keepAlive } = times.admin;
   const timesOfPort = { ...times.http, headers: request, wholeRequest: request, keepAlive };
-  const http = new HttpServer(HEADER_LIMIT, timesOfPort, handle, refuse, (error) =>
-    log.error({ err: error }, 'an answer could not be sent'),
+  const http = new HttpServer(
+    HEADER_LIMIT,
+    timesOfPort,
+    handle,
+    (status) => text(status, UNREADABLE[status]),
+    (error) => log.error({ err: error }, 'an answer could not be sent'),
   );
   http.server.maxConnections = MAX_CONNECTIONS;
 
@@ -105,10 +108,10 @@ export async function openOperations(
     close: () => http.close(0, 0),
   };
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { method, url = '' } = request;
+  async function handle(request: Request): Promise<void> {
+    const { method, target } = request;
     const handler =
-      method === 'GET' || method === 'HEAD' ? routes.get(pathOf(url)?.decoded ?? '') : undefined;
+      method === 'GET' || method === 'HEAD' ? routes.get(pathOf(target)?.decoded ?? '') : undefined;
     let answer: Answer;
     try {
       if (onlyThisMachine && !namesThisMachine(request.headers.host)) answer = MISDIRECTED_REQUEST;
@@ -117,15 +120,11 @@ export async function openOperations(
       log.error({ err: error }, 'the operations listener failed to answer');
       answer = text(500, 'Internal server error');
     }
-    send(response, answer, [], () => {});
-  }
-
-  function refuse(status: UnreadableStatus, connection: Writable): void {
-    sendLast(connection, text(status, UNREADABLE[status]), []);
+    request.answer(answer, '', () => {});
   }
 }
 
-function text(status: number, line: string): Answer & { readonly body: string } {
+function text(status: number, line: string): Answer {
   return { status, headers: TEXT, body: `${line}\n` };
 }
 

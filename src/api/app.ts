@@ -3,12 +3,12 @@
 // Independent of what a book is and where it is stored.
 
 import { randomBytes } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Writable } from 'node:stream';
-import { type Answer, type HeaderList, send, sendLast } from '../http/answer.ts';
+import { type Answer, type HeaderList, linesOf } from '../http/answer.ts';
+import type { UnreadableStatus } from '../http/head.ts';
 import { namesThisMachine } from '../http/host.ts';
 import { pathOf } from '../http/path.ts';
-import { HttpServer, type UnreadableStatus } from '../http/server.ts';
+import type { Request } from '../http/request.ts';
+import { HttpServer } from '../http/server.ts';
 import { isForPage, PageFiles } from '../page/files.ts';
 import { createBook, createBooks, listBooks, readBook, removeBook, updateBook } from './books.ts';
 import { allowOrigins, isOfOtherOrigin, isPreflight, permission } from './cors.ts';
@@ -74,29 +74,23 @@ export function buildApp(parts: AppParts): App {
   return { service: newServer(undefined), page: newServer(new PageFiles(config.knownLogin)) };
 
   function newServer(page: PageFiles | undefined): HttpServer {
-    const http = new HttpServer(
+    return new HttpServer(
       config.headerLimit,
       times.http,
-      (request, response) => handle(http, page, request, response),
+      (request) => handle(page, request),
       refuse,
       (error) => log.error({ err: error }, 'an answer could not be sent'),
     );
-    return http;
   }
 
-  async function handle(
-    http: HttpServer,
-    page: PageFiles | undefined,
-    request: IncomingMessage,
-    response: ServerResponse,
-  ): Promise<void> {
+  async function handle(page: PageFiles | undefined, request: Request): Promise<void> {
     const began = performance.now();
-    const { method = '', url = '', headers } = request;
+    const { method, target, headers } = request;
     const sentId = headers['x-request-id'];
-    const id = typeof sentId === 'string' && answers.REQUEST_ID.test(sentId) ? sentId : newRequestId();
+    const id = sentId !== undefined && answers.REQUEST_ID.test(sentId) ? sentId : newRequestId();
     const isMisdirected = config.knownLogin !== undefined && !namesThisMachine(headers.host);
     const cors = isMisdirected ? undefined : allowOrigin(headers);
-    const path = pathOf(url);
+    const path = pathOf(target);
     const files = page !== undefined && path && isForPage(method, path.decoded) ? page : undefined;
     const route =
       path && (byPath.get(path.decoded.replace(SECOND_SEGMENT, '$1:id')) ?? byPath.get(path.decoded));
@@ -110,18 +104,16 @@ export function buildApp(parts: AppParts): App {
       const isUnread = answer === answers.INVALID_BOOK || answer === answers.INVALID_LOGIN;
       if (isUnread && COMPRESSED.test(headers['content-encoding'] ?? '')) answer = answers.BODY_COMPRESSED;
       // Bodies without a length are shared by all their answers, or produced while they are read.
-      if (!http.takeRoom(response, answer)) answer = faults.answerWithoutRoom(id);
+      if (!request.takeRoom(answer)) answer = faults.answerWithoutRoom(id);
     } catch (error) {
       answer = faults.answer(error, id);
     }
     const milliseconds = performance.now() - began - (answer.waited ?? 0);
     if (path === undefined) requests.addUnreadable(answer.status);
     else requests.add(files === undefined ? route?.path : 'page', method, answer.status, milliseconds);
-    log.request(id, method, url, answer.status, milliseconds);
-    const list = ['x-request-id', id];
-    if (cors !== undefined) list.push(...cors);
-    if (http.isLast(response)) list.push('connection', 'close');
-    send(response, answer, list, (reason) => faults.listBroke(reason, id));
+    log.request(id, method, target, answer.status, milliseconds);
+    const lines = `x-request-id: ${id}\r\n${cors === undefined ? '' : linesOf(cors)}`;
+    request.answer(answer, lines, (reason) => faults.listBroke(reason, id));
   }
 
   /** The gate, in the order of rule 9: path, method, token or page. Then the handler. */
@@ -134,7 +126,7 @@ export function buildApp(parts: AppParts): App {
     if (cors !== undefined && isPreflight(request))
       return permission(route === undefined ? ALL_METHODS : methodsOf(route));
     if (route === undefined) return answers.NOT_FOUND;
-    const handler = route.handlers[request.method as string];
+    const handler = route.handlers[request.method];
     if (handler === undefined) return answers.methodNotAllowed(methodsOf(route));
     // A login counts for the address of the browser, also one that another page makes it send (rule 32).
     if (route.needsToken) return refuseToken(request) ?? handler(exchange, parts);
@@ -142,18 +134,17 @@ export function buildApp(parts: AppParts): App {
     return isAllowed ? handler(exchange, parts) : answers.ORIGIN_NOT_ALLOWED;
   }
 
-  function refuseToken(request: IncomingMessage): Answer | undefined {
+  function refuseToken(request: Exchange['request']): Answer | undefined {
     const token = request.headers.authorization;
     if (!token) return answers.TOKEN_REQUIRED;
     return parts.tokens.isValid(token) ? undefined : answers.INVALID_TOKEN;
   }
 
-  function refuse(status: UnreadableStatus, connection: Writable): void {
+  function refuse(status: UnreadableStatus): Answer {
     const id = newRequestId();
-    const answer = UNREADABLE[status];
     requests.addUnreadable(status);
     log.info({ reqId: id, status }, 'request'); // nothing else could be read
-    sendLast(connection, answer, ['x-request-id', id]);
+    return { ...UNREADABLE[status], own: ['x-request-id', id] };
   }
 }
 

@@ -1,8 +1,8 @@
 // Owns: the headers `If-Match` and `If-None-Match` (RFC 9110 section 13.1), and the header `Idempotency-Key`.
 // Does not: accept weak tags where the content must be the same byte by byte.
 
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Condition, Tags } from '../books/condition.ts';
+import type { RequestHeaders } from '../http/head.ts';
 import type { Exchange } from './exchange.ts';
 
 /**
@@ -13,7 +13,7 @@ const ELEMENT =
   /(?:(W\/)?"(?:([\w-]{22})(?:(?:--?|;)(?:gzip|br|zstd|deflate|df))?|[!#-~\x80-\xff]*)")?[ \t]*(?:,[ \t]*|$)/y;
 
 /** @returns undefined if the request has no condition. */
-export function conditionOf(headers: IncomingHttpHeaders): Condition | undefined {
+export function conditionOf(headers: RequestHeaders): Condition | undefined {
   const { 'if-match': match, 'if-none-match': noneMatch } = headers;
   if (match === undefined && noneMatch === undefined) return undefined;
   return {
@@ -29,8 +29,7 @@ export const INVALID = Symbol('invalid');
 export function idempotencyKeyOf({ request }: Exchange): string | typeof INVALID | undefined {
   const { 'idempotency-key': sent } = request.headers;
   if (sent === undefined) return undefined;
-  const text = String(sent);
-  const key = /^"(.*)"$/.exec(text)?.[1] ?? text; // a string of RFC 9651, or bare
+  const key = /^"(.*)"$/.exec(sent)?.[1] ?? sent; // a string of RFC 9651, or bare
   return /^[!-~]{1,255}$/.test(key) ? key : INVALID;
 }
 

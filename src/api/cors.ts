@@ -2,10 +2,11 @@
 // have sent. There are no cookies, so a page can only act with a token that it has, or log in.
 // Does not: change any other answer: without an allowed Origin an answer is the same as without this file.
 
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Answer, HeaderList } from '../http/answer.ts';
+import type { RequestHeaders } from '../http/head.ts';
+import type { Exchange } from './exchange.ts';
 
-/** Headers that a client needs. A page's script can read them only because they are named here. */
+/** RequestHeaders that a client needs. A page's script can read them only because they are named here. */
 const EXPOSED_HEADERS =
   'location, etag, link, x-total-count, x-unindexed-books, preference-applied, idempotent-replayed, x-request-id, retry-after, www-authenticate, allow';
 
@@ -16,7 +17,7 @@ const ACCEPTED_HEADERS =
 const PERMISSION_LASTS = '7200';
 
 /** The headers that let the page of a request read the answer; undefined if it may not. */
-export type AllowOrigin = (headers: IncomingHttpHeaders) => HeaderList | undefined;
+export type AllowOrigin = (headers: RequestHeaders) => HeaderList | undefined;
 
 /**
  * @param origins as browsers spell them, without `null`, the origin of every sandboxed page.
@@ -38,7 +39,7 @@ export function allowOrigins(origins: readonly string[], docsPort: number | unde
  * Whether a browser sends this for a page of another origin, as Go's `http.CrossOriginProtection` finds out. Browsers send
  * `Sec-Fetch-Site` only to HTTPS and to their own machine, and `Origin` to all; other clients send neither.
  */
-export function isOfOtherOrigin(headers: IncomingHttpHeaders): boolean {
+export function isOfOtherOrigin(headers: RequestHeaders): boolean {
   const { 'sec-fetch-site': site, origin, host } = headers;
   if (site) return site !== 'same-origin' && site !== 'none';
   if (!origin) return false;
@@ -48,7 +49,7 @@ export function isOfOtherOrigin(headers: IncomingHttpHeaders): boolean {
 }
 
 /** Whether a request is a preflight, with which a browser asks what a page may send. It has no token. */
-export function isPreflight({ method, headers }: IncomingMessage): boolean {
+export function isPreflight({ method, headers }: Exchange['request']): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
 }
 

@@ -1,6 +1,5 @@
 // Owns: one request as the gate and the handlers see it, and what they have to answer it.
 
-import type { IncomingMessage } from 'node:http';
 import type { BlockList } from 'node:net';
 import type { CheckCredentials } from '../auth/credentials.ts';
 import type { LoginGuard } from '../auth/login-guard.ts';
@@ -9,12 +8,16 @@ import type { Catalogue } from '../books/catalogue.ts';
 import type { Config } from '../config.ts';
 import type { Answer } from '../http/answer.ts';
 import type { Path } from '../http/path.ts';
+import type { Request } from '../http/request.ts';
 import type { Log } from '../log/log.ts';
 import type { Times } from '../times.ts';
 import type { RequestCounts } from './request-counts.ts';
 
 export interface Exchange {
-  readonly request: IncomingMessage;
+  readonly request: Pick<
+    Request,
+    'method' | 'headers' | 'remoteAddress' | 'bodyLength' | 'takeBody' | 'onLeave'
+  >;
   /** Identifies the request in the log. */
   readonly id: string;
   readonly path: Path;

@@ -5,7 +5,6 @@ import { readBookId } from '../books/book.ts';
 import type { Changes, UndoRequest } from '../books/store.ts';
 import type { Answer } from '../http/answer.ts';
 import { parseBody, readBody } from '../http/body.ts';
-import { CLIENT_END } from '../http/connection.ts';
 import { asJsonObject } from '../json/parse.ts';
 import { readTime } from '../read-time.ts';
 import { INVALID, idempotencyKeyOf } from './conditions.ts';
@@ -27,12 +26,8 @@ export async function readChanges(
   const { cursor, limit } = query;
   const wait = Math.min(waitOf(request.headers.prefer), times.api.wait);
   const left = new AbortController();
-  const leave = () => left.abort();
-  const ends = ['close', CLIENT_END];
-  for (const end of ends) request.socket.once(end, leave);
-  const { page, waited } = await catalogue.changes(cursor, limit, wait, left.signal).finally(() => {
-    for (const end of ends) request.socket.off(end, leave);
-  });
+  request.onLeave(() => left.abort());
+  const { page, waited } = await catalogue.changes(cursor, limit, wait, left.signal);
   if (page === 'gone') return answers.CURSOR_GONE;
   const headers = ['link', linkTo('/changes', limit, page.cursor)];
   if (waited !== undefined) headers.push('preference-applied', `wait=${wait / SECOND}`);
@@ -109,7 +104,7 @@ function linkTo(path: string, limit: number, cursor: unknown): string {
 }
 
 /** @param prefer the header `Prefer` (RFC 7240). @returns milliseconds; 0 if it asks for no wait. */
-function waitOf(prefer: string | string[] | undefined): number {
-  const [, seconds = 0] = /(?:^|,)\s*wait\s*=\s*"?(\d+)"?\s*(?:,|;|$)/i.exec(String(prefer ?? '')) ?? [];
+function waitOf(prefer = ''): number {
+  const [, seconds = 0] = /(?:^|,)\s*wait\s*=\s*"?(\d+)"?\s*(?:,|;|$)/i.exec(prefer) ?? [];
   return Number(seconds) * SECOND;
 }

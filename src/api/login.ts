@@ -26,7 +26,7 @@ export async function logIn({ request, id }: Exchange, parts: AppParts): Promise
   if (!isTextIfPresent(username) || !isTextIfPresent(password)) return answers.INVALID_LOGIN;
   const matches = checkCredentials(username, password);
   const forwarded = request.headers['x-forwarded-for'];
-  const address = clientAddress(request.socket.remoteAddress ?? '', forwarded, parts.trustedProxies);
+  const address = clientAddress(request.remoteAddress ?? '', forwarded, parts.trustedProxies);
   const turn = guard.takeTurn(address, matches);
   if ('retryAfter' in turn) return answers.tooManyAttempts(turn.retryAfter);
   if (turn.delay > 0) {
@@ -50,8 +50,8 @@ function isTextIfPresent(value: unknown): value is string | undefined {
  * The client's address, as far as it can be trusted: each trusted proxy names the address before it, and the nearest
  * proxy's entry is the last one (rule 29). If a proxy names no address, its own address counts for its clients.
  */
-function clientAddress(peer: string, forwarded: string | string[] | undefined, proxies: BlockList): string {
-  const named = `${forwarded ?? ''}`.split(',').map((text) => text.trim());
+function clientAddress(peer: string, forwarded: string | undefined, proxies: BlockList): string {
+  const named = (forwarded ?? '').split(',').map((text) => text.trim());
   let address = peer;
   // A BlockList also matches IPv4 addresses mapped to IPv6. The address of a closed socket is empty.
   while (isIP(address) !== 0 && proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')) {

@@ -54,7 +54,7 @@ interface Parameters {
 export function readQuery(
   query: string,
   find: boolean,
-  prefer: string | string[] | undefined,
+  prefer: string | undefined,
 ): Query | { readonly invalid: string } {
   if (!find) return invalid(partsOf(query)[0]);
   const found: Parameters = { filters: [], limit: PAGE };
@@ -73,7 +73,7 @@ export function readQuery(
     limit: found.limit,
     after,
     offset: found.offset ?? 0,
-    isCounted: /(^|,)\s*count\s*=\s*"?exact"?\s*(,|;|$)/i.test(String(prefer ?? '')),
+    isCounted: /(^|,)\s*count\s*=\s*"?exact"?\s*(,|;|$)/i.test(prefer ?? ''),
   };
   return { search, parameters, offset: found.offset };
 }

@@ -1,13 +1,8 @@
-// Owns: an answer as a value, and how its head and body go onto the wire. Every answer of every port goes through here.
-// Independent of books and envelopes.
+// Owns: an answer as a value, and how its head and body go onto a socket. Independent of books and envelopes.
 
-import type { ServerResponse } from 'node:http';
-import { pipeline, Readable, type Writable } from 'node:stream';
+import type { Socket } from 'node:net';
 
-// An `import` of node:http would also load parts that are not used here.
-const { STATUS_CODES } = process.getBuiltinModule('node:http');
-
-/** Names and values in turn: the cheapest form for `writeHead`. */
+/** Names and values in turn. */
 export type HeaderList = readonly string[];
 
 /** A body that is produced while it is sent. */
@@ -19,7 +14,7 @@ export interface BodyStream {
 
 export interface Answer {
   readonly status: number;
-  /** Content-Length is added if the length of the body is known. */
+  /** Content-Length is added if the length of the body is known. A list that many answers share costs least. */
   readonly headers: HeaderList;
   /** Further headers, of this answer alone. */
   readonly own?: HeaderList;
@@ -33,61 +28,129 @@ export interface Answer {
   readonly waited?: number;
 }
 
+/** With the words of RFC 9110. An `import` of node:http, which has them too, would take 19 MiB, a sixth of all memory. */
+const STATUSES = `
+  200 OK, 201 Created, 204 No Content, 302 Found, 304 Not Modified, 400 Bad Request, 401 Unauthorized, 403 Forbidden, 404 Not Found,
+  405 Method Not Allowed, 408 Request Timeout, 409 Conflict, 410 Gone, 412 Precondition Failed, 413 Content Too Large,
+  415 Unsupported Media Type, 421 Misdirected Request, 422 Unprocessable Content, 428 Precondition Required, 429 Too Many Requests,
+  431 Request Header Fields Too Large, 500 Internal Server Error, 503 Service Unavailable`;
+
+const STATUS_LINES: ReadonlyMap<number, string> = new Map(
+  STATUSES.split(',').map((words) => [Number.parseInt(words, 10), `HTTP/1.1 ${words.trim()}\r\n`]),
+);
+
+/** Lines of lists that are the same for many answers. */
+const known = new WeakMap<HeaderList, string>();
+
 /**
- * Sends an answer. In answer to HEAD, Node sends only the head.
- * @param list the first headers, to which the others are added.
- * @param onBroken called with the reason if a stream fails half way. Its connection is destroyed, so that no client
- * takes a part for the whole.
+ * The head of an answer, without the length of its body and the empty line.
+ * @param more lines before the others.
+ * @param connection lines that say whether the connection ends.
+ * @throws if a value would end its line.
  */
-export function send(
-  response: ServerResponse,
-  { status, headers, own = [], body, length: counted }: Answer,
-  list: string[],
-  onBroken: (reason: unknown) => void,
-): void {
-  list.push(...headers, ...own);
-  if (typeof body === 'string' || body instanceof Uint8Array) {
-    const length = counted ?? Buffer.byteLength(body);
-    list.push('content-length', `${length}`);
-    response.writeHead(status, list);
-    response.end(body, length === body.length ? 'latin1' : 'utf8'); // faster for ASCII
+export function headOf({ status, headers, own }: Answer, more: string, connection: string): string {
+  let lines = known.get(headers);
+  if (lines === undefined) {
+    lines = linesOf(headers);
+    known.set(headers, lines);
+  }
+  const statusLine = STATUS_LINES.get(status) ?? `HTTP/1.1 ${status} \r\n`;
+  return `${statusLine}${more}${lines}${own === undefined ? '' : linesOf(own)}${dateLine()}${connection}`;
+}
+
+/** @throws if a value would end its line. */
+export function linesOf(list: HeaderList): string {
+  let lines = '';
+  for (let position = 0; position < list.length; position += 2) {
+    const value = list[position + 1] as string;
+    if (/[^\t -~]/.test(value)) throw new Error(`a header ${list[position]} cannot be sent`);
+    lines += `${list[position]}: ${value}\r\n`;
+  }
+  return lines;
+}
+
+let second = 0;
+let line = '';
+
+/** It is formatted once a second. */
+function dateLine(): string {
+  const now = Math.floor(Date.now() / 1000);
+  if (now !== second) {
+    second = now;
+    line = `date: ${new Date(1000 * now).toUTCString()}\r\n`;
+  }
+  return line;
+}
+
+/**
+ * Writes an answer whose body is known.
+ * @param head without the empty line.
+ * @param isToHead whether only the head is sent.
+ */
+export function writeAnswer(socket: Socket, answer: Answer, head: string, isToHead: boolean): void {
+  const body = answer.body as string | Uint8Array | undefined;
+  const isWithoutBody = isToHead || answer.status === 204 || answer.status === 304;
+  if (body === undefined && isWithoutBody) {
+    socket.write(`${head}\r\n`, 'latin1');
     return;
   }
-  if (body === undefined) {
-    response.writeHead(status, list).end();
-    return;
+  const length = answer.length ?? Buffer.byteLength(body ?? '');
+  const whole = `${head}content-length: ${length}\r\n\r\n`;
+  if (isToHead || body === undefined) socket.write(whole, 'latin1');
+  else write(socket, whole, body, length, '');
+}
+
+/**
+ * Writes an answer with a stream, no faster than its client reads it, and ends early if the socket is destroyed.
+ * @param isChunked else the end of the connection is that of the body (HTTP/1.0).
+ * @throws what the stream throws.
+ */
+export async function writeStream(
+  socket: Socket,
+  { chunks }: BodyStream,
+  head: string,
+  isChunked: boolean,
+): Promise<void> {
+  let before = `${head}${isChunked ? 'transfer-encoding: chunked\r\n' : ''}\r\n`;
+  for await (const chunk of chunks) {
+    if (socket.destroyed) return;
+    const length = Buffer.byteLength(chunk);
+    if (length === 0) continue; // it would be the last one
+    if (isChunked) before += `${length.toString(16)}\r\n`;
+    const hasRoom = write(socket, before, chunk, length, isChunked ? '\r\n' : '');
+    before = '';
+    if (!hasRoom) await drained(socket);
   }
-  if (response.destroyed) {
-    body.close(); // the client left while the stream was being opened
-    return;
-  }
-  response.writeHead(status, list);
-  // If the client leaves, the response closes. Chunks that wait for a silent source would not end by themselves.
-  response.once('close', () => body.close());
-  pipeline(Readable.from(unlessBroken(body.chunks, response)), response, (error) => {
-    if (error && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') onBroken(error); // otherwise the client has left
+  const last = isChunked ? `${before}0\r\n\r\n` : before;
+  if (last !== '' && !socket.destroyed) socket.write(last, 'latin1');
+}
+
+/** @returns whether the socket has room for more. */
+function write(
+  socket: Socket,
+  before: string,
+  body: string | Uint8Array,
+  length: number,
+  after: string,
+): boolean {
+  if (typeof body === 'string' && length === body.length)
+    return socket.write(before + body + after, 'latin1');
+  socket.cork();
+  socket.write(before, 'latin1');
+  let hasRoom = socket.write(body, 'utf8');
+  if (after !== '') hasRoom = socket.write(after, 'latin1');
+  socket.uncork();
+  return hasRoom;
+}
+
+/** Resolves once the system has all that was written, or the socket is destroyed. */
+function drained(socket: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      socket.off('drain', end).off('close', end);
+      resolve();
+    };
+    if (socket.destroyed) resolve();
+    else socket.on('drain', end).on('close', end);
   });
-}
-
-/** In HTTP/1.0, a connection that is closed ends a body: one that breaks off has its connection reset. */
-async function* unlessBroken(chunks: BodyStream['chunks'], { req, socket }: ServerResponse) {
-  try {
-    yield* chunks;
-  } catch (error) {
-    if (req.httpVersion === '1.0') socket?.resetAndDestroy();
-    throw error;
-  }
-}
-
-/** Writes the last answer of a connection, to a request that could not be read and so has no response object. */
-export function sendLast(
-  connection: Writable,
-  { status, headers, own = [], body }: Answer & { readonly body: string },
-  more: HeaderList,
-): void {
-  const date = new Date().toUTCString();
-  const length = `${Buffer.byteLength(body)}`;
-  const all = [...more, ...headers, ...own, 'date', date, 'content-length', length, 'connection', 'close'];
-  const lines = all.map((text, position) => (position % 2 === 0 ? `${text}: ` : `${text}\r\n`));
-  connection.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
 }

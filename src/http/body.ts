@@ -3,8 +3,8 @@
 // UTF-8 (rule 4).
 
 import { isUtf8 } from 'node:buffer';
-import type { IncomingMessage } from 'node:http';
 import { parseJson } from '../json/parse.ts';
+import { bodyRoom, TINY } from './room.ts';
 
 /**
  * Most values in a body, nested ones included. JSON.parse takes up to 100 bytes and up to a microsecond for each, so a body of
@@ -23,18 +23,8 @@ export class NoRoomForBody extends Error {}
 
 const EMPTY = Buffer.alloc(0);
 
-/** Bytes for all bodies that arrive in pieces or are worked on. */
-const ROOM = 128 * 1024 * 1024;
-
-/**
- * Largest body, in bytes, that needs no room: it takes less memory than its connection. So nobody can take the room of
- * other bodies with bodies that are read before a token is checked.
- */
-const TINY = 4096;
-
-/** Memory for one body. */
+/** Room for one body. */
 export class BodyRoom implements Disposable {
-  static #taken = 0; // bytes of all bodies
   readonly #weight: number;
   #bytes = 0;
 
@@ -44,109 +34,131 @@ export class BodyRoom implements Disposable {
   }
 
   /**
-   * Takes memory for as many bytes of the body, and gives that back that was taken before.
+   * Takes room for as many bytes of the body, and gives that back that was taken before.
    * @throws NoRoomForBody
    */
   take(length: number): void {
     this[Symbol.dispose]();
     const bytes = this.#weight * length;
-    // One body alone may exceed ROOM.
-    if (BodyRoom.#taken > 0 && BodyRoom.#taken + bytes > ROOM) throw new NoRoomForBody();
-    BodyRoom.#taken += bytes;
+    if (!bodyRoom.take(bytes)) throw new NoRoomForBody();
     this.#bytes = bytes;
   }
 
   [Symbol.dispose](): void {
-    BodyRoom.#taken -= this.#bytes;
+    bodyRoom.release(this.#bytes);
     this.#bytes = 0;
   }
 }
 
+/** Gets a body as it arrives. */
+export interface BodyTaker {
+  /** The bytes stay as they are. */
+  take(bytes: Buffer): void;
+  /** Called once. @param isWhole whether the client has sent all of it. */
+  end(isWhole: boolean): void;
+}
+
+/** A request whose body may be taken, once. */
+export interface Incoming {
+  /** Bytes; undefined if that is not known before. */
+  readonly bodyLength: number | undefined;
+  takeBody(taker: BodyTaker): void;
+}
+
 /**
- * Reads a whole body. Bytes after the limit are not kept; Node drains them once the answer has been sent.
+ * Reads a whole body. Bytes after the limit are not kept; the connection drops them.
  * @param limit bytes.
  * @param room for the body until it is read.
  * @throws BodyTooLarge, NoRoomForBody, BodyIncomplete
  */
-export function readBody(
-  request: IncomingMessage,
+export async function readBody(
+  request: Incoming,
   limit: number,
   room: BodyRoom = new BodyRoom(),
 ): Promise<Buffer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  if (!hasBody(request)) {
-    resolve(EMPTY);
-    return promise;
+  const { bodyLength } = request;
+  if (bodyLength === 0) return EMPTY;
+  if (bodyLength !== undefined && bodyLength > limit) throw new BodyTooLarge();
+  return new Promise((resolve, reject) => {
+    request.takeBody(new BodyReader(bodyLength, limit, room, resolve, reject));
+  });
+}
+
+/** Gathers a body that arrives in pieces. */
+class BodyReader implements BodyTaker {
+  readonly #whole: number | undefined;
+  readonly #limit: number;
+  readonly #room: BodyRoom;
+  readonly #resolve: (body: Buffer) => void;
+  readonly #reject: (error: Error) => void;
+  #memory: ArrayBuffer | undefined;
+  #body: Buffer = EMPTY;
+  #length = 0;
+  #isOver = false;
+
+  constructor(
+    whole: number | undefined,
+    limit: number,
+    room: BodyRoom,
+    resolve: (body: Buffer) => void,
+    reject: (error: Error) => void,
+  ) {
+    this.#whole = whole;
+    this.#limit = limit;
+    this.#room = room;
+    this.#resolve = resolve;
+    this.#reject = reject;
   }
-  const announced = Number(request.headers['content-length']);
-  if (announced > limit) {
-    reject(new BodyTooLarge());
-    return promise;
-  }
-  let memory = new ArrayBuffer();
-  let body: Buffer = EMPTY;
-  let length = 0;
-  const onData = (chunk: Buffer) => {
-    const end = length + chunk.length;
+
+  take(bytes: Buffer): void {
+    if (this.#isOver) return;
+    const end = this.#length + bytes.length;
     try {
-      if (end > limit) throw new BodyTooLarge();
+      if (end > this.#limit) throw new BodyTooLarge();
       // Most bodies arrive in one piece and need no room.
-      if (end === announced && length === 0) body = chunk;
-      else keep(chunk, end);
-      length = end;
+      if (bytes.length === this.#whole) this.#body = bytes;
+      else this.#keep(bytes, end);
+      this.#length = end;
     } catch (error) {
-      request.off('data', onData);
-      release();
-      reject(error);
+      this.#release();
+      this.#reject(error as Error);
     }
-  };
-  /** One buffer for all chunks: a million chunks of a byte each would take hundreds of times as much memory. */
-  const keep = (chunk: Buffer, end: number) => {
-    if (end > body.length) {
-      const size = end <= TINY ? TINY : Math.min(2 * end, limit);
-      if (size > TINY) room.take(size);
-      memory = memory.transfer(size); // which frees the memory before, without waiting for the garbage collector
-      body = Buffer.from(memory);
+  }
+
+  end(isWhole: boolean): void {
+    if (isWhole) this.#resolve(this.#body.subarray(0, this.#length));
+    else this.#reject(new BodyIncomplete()); // with its stack, it takes microseconds
+    this.#release();
+  }
+
+  /** One buffer for all pieces: a million pieces of a byte each would take hundreds of times as much memory. */
+  #keep(bytes: Buffer, end: number): void {
+    if (end > this.#body.length) {
+      const size = end <= TINY ? TINY : Math.min(2 * end, this.#limit);
+      if (size > TINY) this.#room.take(size);
+      this.#memory = (this.#memory ?? new ArrayBuffer()).transfer(size); // which frees the memory before at once
+      this.#body = Buffer.from(this.#memory);
     }
-    chunk.copy(body, length);
-  };
-  const release = () => {
-    room[Symbol.dispose]();
-    body = EMPTY;
-  };
-  request.on('data', onData);
-  let isComplete = false;
-  request.on('end', () => {
-    isComplete = true;
-    resolve(body.subarray(0, length));
-    release();
-  });
-  request.on('close', () => {
-    if (isComplete) return;
-    release();
-    reject(new BodyIncomplete()); // with its stack, it takes microseconds
-  });
-  request.on('error', () => {}); // 'close' follows
-  return promise;
+    bytes.copy(this.#body, this.#length);
+  }
+
+  #release(): void {
+    this.#isOver = true;
+    this.#room[Symbol.dispose]();
+    this.#body = EMPTY;
+  }
 }
 
 /**
  * Waits for the end of a body that has no meaning: a request that is not whole changes nothing.
  * @throws BodyIncomplete
  */
-export async function skipBody(request: IncomingMessage): Promise<void> {
-  if (!hasBody(request)) return;
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  request.on('end', resolve);
-  request.on('close', () => reject(new BodyIncomplete())); // after 'end' it has no effect
-  request.on('error', () => {}); // 'close' follows
-  request.resume();
-  await promise;
-}
-
-/** Whether a request announces a body. The server lets one that does not emit no events. */
-function hasBody({ headers }: IncomingMessage): boolean {
-  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+export async function skipBody(request: Incoming): Promise<void> {
+  if (request.bodyLength === 0) return;
+  await new Promise<void>((resolve, reject) => {
+    const end = (isWhole: boolean) => (isWhole ? resolve() : reject(new BodyIncomplete()));
+    request.takeBody({ take() {}, end });
+  });
 }
 
 /**

@@ -2,9 +2,9 @@
 // which a browser runs them and the pages for operators.
 // Does not: serve any path outside a fixed list: no part of a URL becomes the name of a file.
 
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Credentials } from '../auth/credentials.ts';
 import type { Answer, HeaderList } from '../http/answer.ts';
+import type { RequestHeaders } from '../http/head.ts';
 import { IS_EXECUTABLE, readProjectFile } from '../project.ts';
 import { buildPage, digestOf, type Page } from './build.ts';
 
@@ -70,7 +70,7 @@ export class PageFiles {
   }
 
   /** @returns undefined if there is no such file. */
-  async answer(path: string, headers: IncomingHttpHeaders, query = ''): Promise<Answer | undefined> {
+  async answer(path: string, headers: RequestHeaders, query = ''): Promise<Answer | undefined> {
     if (path === LOGIN) return this.#login;
     this.#assets ??= loadAssets().catch((error) => {
       this.#assets = undefined; // too many files were open at that moment, for example
@@ -99,7 +99,7 @@ export function policyOf(connect: string): string {
   ].join('; ');
 }
 
-function answerWith(asset: Asset, sent: IncomingHttpHeaders): Answer {
+function answerWith(asset: Asset, sent: RequestHeaders): Answer {
   const { headers, etag } = asset;
   if (sent['if-none-match']?.includes(etag) === true) return { status: 304, headers };
   const coding = CODINGS.find((name) => accepts(sent['accept-encoding'], name));
@@ -109,8 +109,8 @@ function answerWith(asset: Asset, sent: IncomingHttpHeaders): Answer {
 }
 
 /** Whether a header names a content coding, and not with a weight of zero (RFC 9110 section 12.5.3). */
-function accepts(codings: string | string[] = '', name: string): boolean {
-  const found = `${codings}`.split(',').find((text) => text.split(';')[0]?.trim().toLowerCase() === name);
+function accepts(codings = '', name: string): boolean {
+  const found = codings.split(',').find((text) => text.split(';')[0]?.trim().toLowerCase() === name);
   return found !== undefined && !/;\s*q=0(?:\.0*)?\s*$/i.test(found);
 }
 

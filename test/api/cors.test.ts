@@ -122,7 +122,7 @@ describe('pages in CORS_ORIGINS', () => {
         'access-control-allow-headers: authorization, content-type, idempotency-key, if-match, if-none-match, prefer, x-request-id',
         'access-control-max-age: 7200',
         'x-request-id: mine',
-        'Connection: close',
+        'connection: close',
       ];
       assert.deepEqual(answer, [...lines, '', ''].sort(), path);
     }

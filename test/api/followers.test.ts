@@ -152,7 +152,7 @@ describe('requests that wait for a change', () => {
     const page = { changes: [{ id: 1, at: 0, book: undefined }], cursor: [1] };
     const parts = partsWith({ catalogue: { changes: async () => ({ page, waited: 0 }) }, times: TIMES });
     const [one, other] = await Promise.all(
-      [1, 2].map(() => readChanges(exchangeOf(requestWith({ prefer: 'wait=60' }, [])), parts)),
+      [1, 2].map(() => readChanges(exchangeOf(requestWith({ prefer: 'wait=60' }, 0, [])), parts)),
     );
     assert.ok(one?.body instanceof Uint8Array);
     assert.equal(one.body, other?.body);

@@ -1,8 +1,7 @@
 // Owns: what is promised of request bodies: of a book, of an array of books, and of a login, with the address that a proxy
 // names.
 
-import { IncomingMessage } from 'node:http';
-import { BlockList, isIP, Socket } from 'node:net';
+import { BlockList, isIP } from 'node:net';
 import fc from 'fast-check';
 import { createBook, createBooks } from '../../src/api/books.ts';
 import {
@@ -17,21 +16,28 @@ import { credentialCheck } from '../../src/auth/credentials.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { type BookChanges, completeFields } from '../../src/books/book.ts';
 import { BodyTooLarge } from '../../src/http/body.ts';
+import type { RequestHeaders } from '../../src/http/head.ts';
 import { TIMES } from '../../src/times.ts';
 import { bookIn, jsonIn, objectIn } from './meaning.ts';
 import { assertSame, type Input, inPieces, type Reader } from './reader.ts';
 
-/** A request as Node.js has it once its headers have arrived. */
-export function requestWith(headers: IncomingMessage['headers'], body: Iterable<Buffer>): IncomingMessage {
-  const request = new IncomingMessage(new Socket());
-  request.headers = headers;
-  for (const piece of body) request.push(piece);
-  request.push(null);
-  request.complete = true;
-  return request;
+/** A request whose head has arrived. @param bodyLength undefined if its body comes in chunks. */
+export function requestWith(
+  headers: RequestHeaders,
+  bodyLength: number | undefined,
+  body: Iterable<Buffer>,
+  remoteAddress = '',
+): Exchange['request'] {
+  return {
+    ...{ method: 'POST', headers, bodyLength, remoteAddress, onLeave() {} },
+    takeBody(taker) {
+      for (const piece of body) taker.take(piece);
+      taker.end(true);
+    },
+  };
 }
 
-export function exchangeOf(request: IncomingMessage): Exchange {
+export function exchangeOf(request: Exchange['request']): Exchange {
   return { request, id: 'id', path: { sent: '/', decoded: '/', query: '' } };
 }
 
@@ -40,12 +46,11 @@ export function partsWith(parts: object): AppParts {
   return parts as AppParts;
 }
 
-function sentInPieces(input: Input, body: (input: Input) => Buffer): IncomingMessage {
+function sentInPieces(input: Input, body: (input: Input) => Buffer): Exchange['request'] {
   const size = input.choice(8);
   const isChunked = input.choice(2) === 1;
   const bytes = body(input);
-  const coding = { 'transfer-encoding': 'chunked' };
-  return requestWith(isChunked ? coding : { 'content-length': `${bytes.length}` }, inPieces(bytes, size));
+  return requestWith({}, isChunked ? undefined : bytes.length, inPieces(bytes, size));
 }
 
 /** Of every book. */
@@ -112,8 +117,6 @@ proxies.addSubnet('10.0.0.0', 8);
 proxies.addSubnet('fd00::', 8, 'ipv6');
 
 const PEERS = ['', '127.0.0.1', '10.1.2.3', '::ffff:10.1.2.3', '192.0.2.1', 'fd00::1'];
-/** One for each peer. */
-const SOCKETS = PEERS.map((value) => Object.defineProperty(new Socket(), 'remoteAddress', { value }));
 
 const tokens = new Tokens('a secret of the tests of thirty-two bytes', TIMES.auth);
 const checkCredentials = credentialCheck('admin', 'p\u{e9}');
@@ -122,14 +125,13 @@ export const bodyOfALogin: Reader = async (input) => {
   const peer = input.choice(PEERS.length);
   let forwarded = '';
   let body: Buffer = Buffer.alloc(0);
-  const request = sentInPieces(input, ({ content }) => {
+  const sent = sentInPieces(input, ({ content }) => {
     const end = content.indexOf('\n');
     forwarded = content.toString('latin1', 0, Math.max(end, 0));
     body = content.subarray(end + 1);
     return body;
   });
-  request.socket = SOCKETS[peer] as Socket;
-  request.headers['x-forwarded-for'] = forwarded;
+  const request = { ...sent, headers: { 'x-forwarded-for': forwarded }, remoteAddress: PEERS[peer] };
   let address = '';
   const guard = {
     takeTurn: (from: string) => {
@@ -139,8 +141,8 @@ export const bodyOfALogin: Reader = async (input) => {
   };
   const parts = partsWith({ tokens, checkCredentials, guard, trustedProxies: proxies });
   const answer = await logIn(exchangeOf(request), parts);
-  const sent = objectIn(jsonIn(body)?.value);
-  const given = sent === undefined ? [null] : [sent.username, sent.password];
+  const login = objectIn(jsonIn(body)?.value);
+  const given = login === undefined ? [null] : [login.username, login.password];
   if (given.some((text) => text !== undefined && typeof text !== 'string'))
     return assertSame(answer, INVALID_LOGIN, 'the answer');
   if (given[0] !== 'admin' || given[1] !== 'p\u{e9}') assertSame(answer, INVALID_CREDENTIALS, 'the answer');

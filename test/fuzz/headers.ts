@@ -77,7 +77,7 @@ export const conditions: Reader = async ({ text }) => {
     once = given;
     return { book, isReplay: false };
   };
-  const request = requestWith({ 'idempotency-key': key, 'content-length': '2' }, [Buffer.from('{}')]);
+  const request = requestWith({ 'idempotency-key': key }, 2, [Buffer.from('{}')]);
   const parts = partsWith({ catalogue: { create }, config: { bodyLimit: 2 } });
   const answer = await createBook(exchangeOf(request), parts);
   const bare = key.length > 1 && key.startsWith('"') && key.endsWith('"') ? key.slice(1, -1) : key;
