@@ -4,7 +4,8 @@
 import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts';
 import { meets } from '../books/condition.ts';
 import type { Answer } from '../http/answer.ts';
-import { BodyRoom, parseBody, readBody, skipBody } from '../http/body.ts';
+import { NoRoomForBody, parseBody, readBody, skipBody } from '../http/body.ts';
+import { BODIES, Share } from '../http/room.ts';
 import { asJsonObject } from '../json/parse.ts';
 import { readBookArray } from './book-array.ts';
 import { conditionOf, INVALID, idempotencyKeyOf } from './conditions.ts';
@@ -30,9 +31,9 @@ export async function createBooks(exchange: Exchange, parts: AppParts): Promise<
   const { catalogue, config } = parts;
   const key = idempotencyKeyOf(exchange);
   if (key === INVALID) return answers.INVALID_KEY;
-  using room = new BodyRoom(ARRAY_ROOM);
+  using room = new Share(BODIES, ARRAY_ROOM);
   const body = await readBody(exchange.request, config.bulkLimit, room);
-  room.take(body.length);
+  if (!room.take(body.length)) throw new NoRoomForBody();
   const books = readBookArray(body, config.bodyLimit);
   if (typeof books === 'number') return books === 0 ? answers.INVALID_BOOK : answers.invalidBook(books);
   const outcome = await catalogue.createAll(books, key);

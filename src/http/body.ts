@@ -3,14 +3,8 @@
 // UTF-8 (rule 4).
 
 import { isUtf8 } from 'node:buffer';
-import { parseJson } from '../json/parse.ts';
-import { bodyRoom, TINY } from './room.ts';
-
-/**
- * Most values in a body, nested ones included. JSON.parse takes up to 100 bytes and up to a microsecond for each, so a body of
- * nothing else could take gigabytes and hold up all other requests.
- */
-const MOST_VALUES = 250_000;
+import { hasTooManyValues, parseJson } from '../json/parse.ts';
+import { BODIES, Share, TINY } from './room.ts';
 
 /** The body is longer than the limit, or has too many parts. */
 export class BodyTooLarge extends Error {}
@@ -22,33 +16,6 @@ export class BodyIncomplete extends Error {}
 export class NoRoomForBody extends Error {}
 
 const EMPTY = Buffer.alloc(0);
-
-/** Room for one body. */
-export class BodyRoom implements Disposable {
-  readonly #weight: number;
-  #bytes = 0;
-
-  /** @param weight bytes of memory for each byte of the body. */
-  constructor(weight = 1) {
-    this.#weight = weight;
-  }
-
-  /**
-   * Takes room for as many bytes of the body, and gives that back that was taken before.
-   * @throws NoRoomForBody
-   */
-  take(length: number): void {
-    this[Symbol.dispose]();
-    const bytes = this.#weight * length;
-    if (!bodyRoom.take(bytes)) throw new NoRoomForBody();
-    this.#bytes = bytes;
-  }
-
-  [Symbol.dispose](): void {
-    bodyRoom.release(this.#bytes);
-    this.#bytes = 0;
-  }
-}
 
 /** Gets a body as it arrives. */
 export interface BodyTaker {
@@ -71,82 +38,50 @@ export interface Incoming {
  * @param room for the body until it is read.
  * @throws BodyTooLarge, NoRoomForBody, BodyIncomplete
  */
-export async function readBody(
-  request: Incoming,
-  limit: number,
-  room: BodyRoom = new BodyRoom(),
-): Promise<Buffer> {
+export async function readBody(request: Incoming, limit: number, room = new Share(BODIES)): Promise<Buffer> {
   const { bodyLength } = request;
   if (bodyLength === 0) return EMPTY;
   if (bodyLength !== undefined && bodyLength > limit) throw new BodyTooLarge();
-  return new Promise((resolve, reject) => {
-    request.takeBody(new BodyReader(bodyLength, limit, room, resolve, reject));
-  });
-}
-
-/** Gathers a body that arrives in pieces. */
-class BodyReader implements BodyTaker {
-  readonly #whole: number | undefined;
-  readonly #limit: number;
-  readonly #room: BodyRoom;
-  readonly #resolve: (body: Buffer) => void;
-  readonly #reject: (error: Error) => void;
-  #memory: ArrayBuffer | undefined;
-  #body: Buffer = EMPTY;
-  #length = 0;
-  #isOver = false;
-
-  constructor(
-    whole: number | undefined,
-    limit: number,
-    room: BodyRoom,
-    resolve: (body: Buffer) => void,
-    reject: (error: Error) => void,
-  ) {
-    this.#whole = whole;
-    this.#limit = limit;
-    this.#room = room;
-    this.#resolve = resolve;
-    this.#reject = reject;
-  }
-
-  take(bytes: Buffer): void {
-    if (this.#isOver) return;
-    const end = this.#length + bytes.length;
-    try {
-      if (end > this.#limit) throw new BodyTooLarge();
-      // Most bodies arrive in one piece and need no room.
-      if (bytes.length === this.#whole) this.#body = bytes;
-      else this.#keep(bytes, end);
-      this.#length = end;
-    } catch (error) {
-      this.#release();
-      this.#reject(error as Error);
-    }
-  }
-
-  end(isWhole: boolean): void {
-    if (isWhole) this.#resolve(this.#body.subarray(0, this.#length));
-    else this.#reject(new BodyIncomplete()); // with its stack, it takes microseconds
-    this.#release();
-  }
-
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  let memory = new ArrayBuffer();
+  let body: Buffer = EMPTY;
+  let length = 0;
+  let isOver = false;
   /** One buffer for all pieces: a million pieces of a byte each would take hundreds of times as much memory. */
-  #keep(bytes: Buffer, end: number): void {
-    if (end > this.#body.length) {
-      const size = end <= TINY ? TINY : Math.min(2 * end, this.#limit);
-      if (size > TINY) this.#room.take(size);
-      this.#memory = (this.#memory ?? new ArrayBuffer()).transfer(size); // which frees the memory before at once
-      this.#body = Buffer.from(this.#memory);
+  const keep = (bytes: Buffer) => {
+    const end = length + bytes.length;
+    if (end > limit) throw new BodyTooLarge();
+    if (end > body.length) {
+      const size = end <= TINY ? TINY : Math.min(2 * end, limit);
+      if (size > TINY && !room.take(size)) throw new NoRoomForBody();
+      memory = memory.transfer(size); // which frees the memory before, without waiting for the garbage collector
+      body = Buffer.from(memory);
     }
-    bytes.copy(this.#body, this.#length);
-  }
-
-  #release(): void {
-    this.#isOver = true;
-    this.#room[Symbol.dispose]();
-    this.#body = EMPTY;
-  }
+    bytes.copy(body, length);
+    length = end;
+  };
+  const end = (settle: () => void) => {
+    isOver = true;
+    settle();
+    room[Symbol.dispose]();
+    body = EMPTY;
+  };
+  request.takeBody({
+    take(bytes) {
+      if (isOver) return;
+      try {
+        if (bytes.length !== bodyLength) keep(bytes);
+        else [body, length] = [bytes, bodyLength]; // most bodies arrive in one piece and need no room
+      } catch (error) {
+        end(() => reject(error));
+      }
+    },
+    end(isWhole) {
+      if (isWhole) end(() => resolve(body.subarray(0, length)));
+      else end(() => reject(new BodyIncomplete())); // with its stack, it takes microseconds
+    },
+  });
+  return promise;
 }
 
 /**
@@ -168,19 +103,4 @@ export async function skipBody(request: Incoming): Promise<void> {
 export function parseBody(body: Buffer): unknown {
   if (hasTooManyValues(body)) throw new BodyTooLarge();
   return isUtf8(body) ? parseJson(body.toString()) : undefined;
-}
-
-/** Each value but the first one of all follows a comma or an opening bracket that is not part of a text. */
-function hasTooManyValues(body: Buffer): boolean {
-  if (body.length <= MOST_VALUES) return false;
-  let values = 0;
-  let isInText = false;
-  for (let at = 0; at < body.length; at += 1) {
-    const byte = body[at];
-    if (byte === 0x22) isInText = !isInText;
-    else if (byte === 0x5c)
-      at += 1; // it escapes the next one
-    else if (!isInText && (byte === 0x2c || byte === 0x5b || byte === 0x7b)) values += 1;
-  }
-  return values > MOST_VALUES;
 }

@@ -8,7 +8,7 @@ import { type Answer, headOf, writeAnswer } from './answer.ts';
 import { unreadableStatusOf } from './chunks.ts';
 import { emptyLines, readHead, type UnreadableStatus } from './head.ts';
 import { type Carrier, Request } from './request.ts';
-import { lacksAnswerRoom, waitingRoom } from './room.ts';
+import { lacksAnswerRoom, Share, WAITING } from './room.ts';
 import { awaitTurn } from './turns.ts';
 
 /** Of the head of the last answer. */
@@ -34,8 +34,8 @@ export class Connection implements Carrier {
   readonly #listener: Listener;
   /** Bytes that have not been read yet. */
   #received: Buffer | undefined;
-  /** Those for which room is taken. */
-  #waiting = 0;
+  /** Room for them while they wait behind an answer. */
+  readonly #room = new Share(WAITING);
   /** Bytes of a head that is not whole. */
   #partOfHead = 0;
   /** Until its body has been read and its answer sent. */
@@ -161,7 +161,11 @@ export class Connection implements Carrier {
   }
 
   #readHead(): void {
-    if (this.#received !== undefined) this.#drop(emptyLines(this.#received));
+    const lines = this.#received === undefined ? 0 : emptyLines(this.#received);
+    if (lines > 0) {
+      this.#drop(lines);
+      this.#partOfHead = 0;
+    }
     const bytes = this.#received;
     if (bytes === undefined) return;
     const { headerLimit } = this.#listener;
@@ -223,18 +227,10 @@ export class Connection implements Carrier {
     const bytes = this.#received;
     if (bytes !== undefined) this.#received = compact(bytes);
     const isBehind = this.#request?.isWhole === true;
-    if (!this.#takeRoom(isBehind ? (bytes?.length ?? 0) : 0)) return void this.socket.destroy();
+    if (!this.#room.take(isBehind ? (bytes?.length ?? 0) : 0)) return void this.socket.destroy();
     const isRead = this.#request === undefined || (!isBehind && this.#request.readsBody);
     const mustWait = bytes !== undefined && (this.#awaitsTurn || !isRead);
     if (mustWait !== this.socket.isPaused()) mustWait ? this.socket.pause() : this.socket.resume();
-  }
-
-  /** Takes room for as many bytes that wait behind an answer, instead of those before. @returns whether there is room. */
-  #takeRoom(bytes: number): boolean {
-    waitingRoom.release(this.#waiting);
-    const hasRoom = waitingRoom.take(bytes);
-    this.#waiting = hasRoom ? bytes : 0;
-    return hasRoom;
   }
 
   #drop(length: number): void {
@@ -246,7 +242,7 @@ export class Connection implements Carrier {
     this.#isEnding = true;
     this.#received = undefined;
     this.#partOfHead = 0;
-    this.#takeRoom(0);
+    this.#room[Symbol.dispose]();
     this.#request?.endBody();
   }
 

@@ -38,8 +38,10 @@ export class Request implements Incoming {
   #bodyLeft: number;
   readonly #chunks: Chunks | undefined;
   #taker: BodyTaker | undefined;
-  #isWhole: boolean;
-  #progress: 'unanswered' | 'begun' | 'ended' | 'sent' = 'unanswered';
+  /** Whether all of the body has been read. */
+  isWhole: boolean;
+  /** How far the answer is: `ended` when all of it is written, `sent` when the system has it. */
+  progress: 'unanswered' | 'begun' | 'ended' | 'sent' = 'unanswered';
   #stream: BodyStream | undefined;
   #releaseRoom: (() => void) | undefined;
   #onLeave: (() => void) | undefined;
@@ -54,7 +56,7 @@ export class Request implements Incoming {
     this.#carrier = carrier;
     this.#bodyLeft = head.bodyLength ?? 0;
     this.#chunks = head.bodyLength === undefined ? new Chunks(headerLimit) : undefined;
-    this.#isWhole = head.bodyLength === 0;
+    this.isWhole = head.bodyLength === 0;
   }
 
   get remoteAddress(): string | undefined {
@@ -63,8 +65,8 @@ export class Request implements Incoming {
 
   takeBody(taker: BodyTaker): void {
     const { socket, hasBytes } = this.#carrier;
-    if (this.#isWhole || this.#progress !== 'unanswered' || socket.destroyed) {
-      taker.end(this.#isWhole);
+    if (this.isWhole || this.progress !== 'unanswered' || socket.destroyed) {
+      taker.end(this.isWhole);
       return;
     }
     this.#taker = taker;
@@ -95,11 +97,11 @@ export class Request implements Incoming {
     const { body } = answer;
     const stream = typeof body === 'object' && 'chunks' in body ? body : undefined;
     const { socket } = this.#carrier;
-    if (this.#progress !== 'unanswered' || socket.destroyed) {
+    if (this.progress !== 'unanswered' || socket.destroyed) {
       stream?.close(); // the client left while it was being opened
       return;
     }
-    this.#progress = 'begun';
+    this.progress = 'begun';
     this.#stream = stream;
     const isToHead = this.method === 'HEAD';
     const { isOld, isLast } = this.#head;
@@ -140,7 +142,7 @@ export class Request implements Incoming {
   /** The answer has been written. What follows waits until the system has all of it. */
   #endAnswer(): void {
     const { socket } = this.#carrier;
-    this.#progress = 'ended';
+    this.progress = 'ended';
     this.#onLeave = undefined;
     if (socket.writableLength === 0) {
       this.#endSending();
@@ -152,7 +154,7 @@ export class Request implements Incoming {
 
   #endSending(): void {
     if (this.#carrier.socket.destroyed) return;
-    this.#progress = 'sent';
+    this.progress = 'sent';
     this.#releaseRoom?.();
     this.#releaseRoom = undefined;
     this.#carrier.proceed();
@@ -163,19 +165,9 @@ export class Request implements Incoming {
     this.#carrier.socket.destroy();
   }
 
-  /** How far the answer is: `ended` when all of it is written, `sent` when the system has it. */
-  get progress(): 'unanswered' | 'begun' | 'ended' | 'sent' {
-    return this.#progress;
-  }
-
-  /** Whether all of the body has been read. */
-  get isWhole(): boolean {
-    return this.#isWhole;
-  }
-
   /** Whether the body is taken, or dropped since the answer has ended. */
   get readsBody(): boolean {
-    return this.#taker !== undefined || this.#progress === 'ended' || this.#progress === 'sent';
+    return this.#taker !== undefined || this.progress === 'ended' || this.progress === 'sent';
   }
 
   get hasChunks(): boolean {
@@ -192,14 +184,14 @@ export class Request implements Incoming {
     let length: number;
     if (this.#chunks !== undefined) {
       length = this.#chunks.read(bytes, (data) => this.#taker?.take(data));
-      this.#isWhole = this.#chunks.isWhole;
+      this.isWhole = this.#chunks.isWhole;
     } else {
       length = Math.min(this.#bodyLeft, bytes.length);
       this.#bodyLeft -= length;
       this.#taker?.take(length === bytes.length ? bytes : bytes.subarray(0, length));
-      this.#isWhole = this.#bodyLeft === 0;
+      this.isWhole = this.#bodyLeft === 0;
     }
-    if (this.#isWhole) this.endBody();
+    if (this.isWhole) this.endBody();
     return length;
   }
 
@@ -207,7 +199,7 @@ export class Request implements Incoming {
   endBody(): void {
     const taker = this.#taker;
     this.#taker = undefined;
-    taker?.end(this.#isWhole);
+    taker?.end(this.isWhole);
   }
 
   /** Tells all who wait that the client has closed its side. */

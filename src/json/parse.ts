@@ -6,6 +6,12 @@ const [QUOTE, BACKSLASH, ZERO, NINE] = [0x22, 0x5c, 0x30, 0x39];
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
+ * Most values in a text, nested ones included. JSON.parse takes up to 100 bytes and up to a microsecond for each, so a body of
+ * nothing else could take gigabytes and hold up all other requests.
+ */
+const MOST_VALUES = 250_000;
+
+/**
  * JSON.parse rounds a fraction to a safe integer only if it has 16 digits or more (2^53 has 16), or is so close to 0 that its
  * exponent has three digits.
  */
@@ -73,4 +79,19 @@ function isIntegerText(text: string): boolean {
   while (significant > 0 && digits[significant - 1] === '0') significant -= 1;
   // The value is the significant digits, shifted by as many places as the zeros and the exponent say.
   return significant === 0 || digits.length - significant + Number(exponent) - fraction.length >= 0;
+}
+
+/** Each value but the first one of all follows a comma or an opening bracket that is not part of a string. */
+export function hasTooManyValues(text: Buffer): boolean {
+  if (text.length <= MOST_VALUES) return false;
+  let values = 0;
+  let isInString = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const byte = text[at];
+    if (byte === QUOTE) isInString = !isInString;
+    else if (byte === BACKSLASH)
+      at += 1; // it escapes the next one
+    else if (!isInString && (byte === 0x2c || byte === 0x5b || byte === 0x7b)) values += 1;
+  }
+  return values > MOST_VALUES;
 }
