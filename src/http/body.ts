@@ -43,7 +43,7 @@ export async function readBody(request: Incoming, limit: number, room = new Shar
   if (bodyLength === 0) return EMPTY;
   if (bodyLength !== undefined && bodyLength > limit) throw new BodyTooLarge();
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  let memory = new ArrayBuffer();
+  let memory: ArrayBuffer | undefined;
   let body: Buffer = EMPTY;
   let length = 0;
   let isOver = false;
@@ -54,7 +54,7 @@ export async function readBody(request: Incoming, limit: number, room = new Shar
     if (end > body.length) {
       const size = end <= TINY ? TINY : Math.min(2 * end, limit);
       if (size > TINY && !room.take(size)) throw new NoRoomForBody();
-      memory = memory.transfer(size); // which frees the memory before, without waiting for the garbage collector
+      memory = memory?.transfer(size) ?? new ArrayBuffer(size); // a transfer frees the memory before at once
       body = Buffer.from(memory);
     }
     bytes.copy(body, length);
