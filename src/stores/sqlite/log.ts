@@ -61,13 +61,14 @@ const OTHER_RUNS = `
   select max(place) as place, min(id) as book, max(id) as last
   from (select id, row_number() over (order by id) as place from books where ${isNew('id')} and not ${IS_DENSE})
   group by id - place, id / ${RUN}`;
-const NOTE_NEW = `
+/** The number before that of the next row. */
+const NEWEST = `
+  select max(coalesce(max(number), 0), coalesce((select seq from sqlite_sequence where name = 'book_log'), 0)) as newest from book_log`;
+const noteRuns = (runs: string) => `
   insert into book_log (number, at, book, last, event, part_of)
   select newest + place, ${NOW}, book, last, event, part_of
-  from book_log_state cross join (
-      select max(coalesce(max(number), 0), coalesce((select seq from sqlite_sequence where name = 'book_log'), 0)) as newest from book_log
-    )
-    cross join (select * from (${DENSE_RUNS}) union all ${OTHER_RUNS}) order by place`;
+  from book_log_state cross join (${NEWEST}) cross join (${runs})`;
+const NOTE_NEW = noteRuns(`select * from (${DENSE_RUNS}) union all ${OTHER_RUNS}`) + ' order by place';
 const MOVE_MARK = `update book_log_state set noted_to = ${HIGHEST} where ${HAS_NEW}`;
 
 const CREATED = `
@@ -342,6 +343,8 @@ export class BookLog {
   readonly #hasNew: StatementSync;
   readonly #new: StatementSync;
   readonly #moveMark: StatementSync;
+  readonly #moveMarkTo: StatementSync;
+  readonly #newRun: StatementSync;
   readonly #setPart: StatementSync;
   readonly #begin: StatementSync;
 
@@ -351,6 +354,8 @@ export class BookLog {
     this.#hasNew = db.prepare(`select 1 where ${HAS_NEW}`);
     this.#new = db.prepare(NOTE_NEW);
     this.#moveMark = db.prepare(MOVE_MARK);
+    this.#moveMarkTo = db.prepare('update book_log_state set noted_to = ? where noted_to < ? returning 1');
+    this.#newRun = db.prepare(noteRuns('select ?1 as book, ?2 as last, ?2 - ?1 + 1 as place'));
     this.#setPart = db.prepare('update book_log_state set event = ?, part_of = ?');
     this.#begin = db.prepare(
       `insert into book_log (at, book, last, event, title) values (${NOW}, 0, 0, ?, ?) returning number`,
@@ -372,6 +377,18 @@ export class BookLog {
     if (this.#hasNew.get() === undefined) return;
     this.#new.get();
     this.#moveMark.get();
+  }
+
+  /**
+   * Notes new books with these ids, and any others: with the ids, it takes a quarter of the time. Books that have changed since they
+   * were stored, by triggers of others, are noted already.
+   */
+  noteStored(first: number, last: number): void {
+    if (this.#moveMarkTo.get(last, first) !== undefined) {
+      for (let book = first; book <= last; book += RUN - (book % RUN))
+        this.#newRun.get(book, Math.min(last, book - (book % RUN) + RUN - 1));
+    }
+    this.noteNew();
   }
 
   /** @returns the number of a new event. */
