@@ -7,19 +7,16 @@ import { TIMES } from '../src/times.ts';
 
 const PROJECT = fileURLToPath(new URL('..', import.meta.url));
 
-/** The limit of Node.js, which `node:http` does not export. */
-const HEADER_LINES = '1,000';
-
 /** Rows of the table: what is limited, its limit, what happens beyond it. */
 export function limitsTable(): string[][] {
   const { bodyLimit, bulkLimit, headerLimit } = readConfig({});
-  const body = constantsOf('src/http/body.ts');
-  const connection = constantsOf('src/http/connection.ts');
+  const room = constantsOf('src/http/room.ts');
+  const headers = constantsOf('src/http/head.ts')('MOST_HEADERS').toLocaleString('en-US');
   const { http, lists, books: calls, sqlite } = TIMES;
   const onSqlite = constantsOf('src/stores/sqlite/store.ts')('OPEN_LISTS');
   const onPostgres = constantsOf('src/stores/postgres/connections.ts')('LIST_CONNECTIONS');
   const books = constantsOf('src/api/book-array.ts')('MOST_BOOKS').toLocaleString('en-US');
-  const values = body('MOST_VALUES').toLocaleString('en-US');
+  const values = constantsOf('src/json/parse.ts')('MOST_VALUES').toLocaleString('en-US');
   const login = size(constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT'));
   const logSize = constantsOf('src/stores/sqlite/log-size.ts');
   return [
@@ -30,19 +27,19 @@ export function limitsTable(): string[][] {
     ],
     ['that of `POST /books`', `${size(bulkLimit)} (\`BULK_LIMIT\`); ${books} books`, '413'],
     ['that of `POST /token`', login, '413'],
-    ['request line and headers', `${size(headerLimit)} (\`HEADER_LIMIT\`); ${HEADER_LINES} lines`, '431'],
+    ['request line and headers', `${size(headerLimit)} (\`HEADER_LIMIT\`); ${headers} lines`, '431'],
     ['until the headers have arrived', seconds(http.headers), '408'],
     ['until the whole request has', seconds(http.wholeRequest), '408'],
     ['a connection without a first request', seconds(http.headers), 'closed'],
     ['a connection without another request', seconds(http.keepAlive), 'closed'],
     [
-      `memory of bodies above ${size(body('TINY'))} that arrive in pieces, and of those of \`POST /books\`, four times each, until they are answered`,
-      `${size(body('ROOM'))}, or one of them`,
+      `memory of bodies above ${size(room('TINY'))} that arrive in pieces, and of those of \`POST /books\`, four times each, until they are answered`,
+      `${size(room('BODY_BYTES'))}, or one of them`,
       '503',
     ],
     [
-      `memory of unread answers above ${size(connection('TINY'))}, lists excepted`,
-      `${size(connection('ROOM'))}, or one of them`,
+      `memory of unread answers above ${size(room('TINY'))}, lists excepted`,
+      `${size(room('ANSWER_BYTES'))}, or one of them`,
       '503',
     ],
     [
@@ -52,7 +49,7 @@ export function limitsTable(): string[][] {
     ],
     [
       'requests of a connection',
-      `1 at a time; ${size(connection('WAITING'))} wait in a process`,
+      `1 at a time; ${size(room('WAITING_BYTES'))} wait in a process`,
       'they wait, unread; it is closed',
     ],
     ['the log of changes', '`HISTORY` days', 'removed'],

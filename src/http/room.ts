@@ -2,7 +2,14 @@
 
 import type { Answer } from './answer.ts';
 
-const MIB = 1024 * 1024;
+/** Bytes of bodies that arrive in pieces or are worked on. */
+const BODY_BYTES = 128 * 1024 * 1024;
+
+/** Bytes behind answers to the requests before them: without a token, clients that do not read could take any memory. */
+const WAITING_BYTES = 64 * 1024 * 1024;
+
+/** Bytes of answers until the system has all of them. */
+const ANSWER_BYTES = 128 * 1024 * 1024;
 
 /**
  * Largest body or answer, in bytes, that needs no room: it takes less memory than its connection. So nobody can take the room of
@@ -56,14 +63,9 @@ export class Share implements Disposable {
   }
 }
 
-/** For bodies that arrive in pieces or are worked on. */
-export const BODIES = new Room(128 * MIB);
-
-/** For bytes behind answers to the requests before them: without a token, clients that do not read could take any memory. */
-export const WAITING = new Room(64 * MIB);
-
-/** For answers until the system has all of them. */
-const ANSWERS = new Room(128 * MIB);
+export const BODIES = new Room(BODY_BYTES);
+export const WAITING = new Room(WAITING_BYTES);
+const ANSWERS = new Room(ANSWER_BYTES);
 
 /** The bodies that several answers share, with their number. */
 const shared = new Map<Uint8Array, { readonly share: Share; answers: number }>();
