@@ -76,10 +76,6 @@ export class Connection implements Carrier {
     return this.#isOver || this.socket.destroyed;
   }
 
-  get hasBytes(): boolean {
-    return this.#received !== undefined;
-  }
-
   /** Whether a request is in progress or arriving, or bytes have arrived since the last call. */
   isInUse(): boolean {
     const { bytesRead } = this.socket;
@@ -190,10 +186,10 @@ export class Connection implements Carrier {
       if (this.#isOver) this.#refuse(400);
       return;
     }
-    if (request.hasChunks && !isItsTurn) return void this.#awaitTurn();
+    if (request.chunks !== undefined && !isItsTurn) return void this.#awaitTurn();
     const length = request.readBody(this.#received);
     this.#drop(length);
-    if (request.bodyStatus !== undefined) this.#refuse(request.bodyStatus);
+    if (request.chunks?.status !== undefined) this.#refuse(request.chunks.status);
     else if (request.isWhole) {
       if (request.progress === 'sent') this.#endRequest();
     } else if (this.#received !== undefined && length > 0) this.#awaitTurn();

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { type Answer, type BodyStream, headOf, writeAnswer, writeStream } from './answer.ts';
 import type { BodyTaker, Incoming } from './body.ts';
 import { Chunks } from './chunks.ts';
-import type { Head, RequestHeaders, UnreadableStatus } from './head.ts';
+import type { Head, RequestHeaders } from './head.ts';
 import { takeAnswerRoom } from './room.ts';
 
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n';
@@ -15,8 +15,6 @@ export interface Carrier {
   readonly socket: Socket;
   /** Whether the client has closed its side, or has gone. */
   readonly hasLeft: boolean;
-  /** Whether bytes have arrived behind the head. */
-  readonly hasBytes: boolean;
   /** To be called when the request takes its body, and when its answer has ended or the system has all of it. */
   proceed(): void;
   /**
@@ -34,9 +32,10 @@ export class Request implements Incoming {
   readonly bodyLength: number | undefined;
   readonly #head: Head;
   readonly #carrier: Carrier;
+  /** Of a body whose length is not known. */
+  readonly chunks: Chunks | undefined;
   /** Bytes of the body that are to come, if its length is known. */
   #bodyLeft: number;
-  readonly #chunks: Chunks | undefined;
   #taker: BodyTaker | undefined;
   /** Whether all of the body has been read. */
   isWhole: boolean;
@@ -55,7 +54,7 @@ export class Request implements Incoming {
     this.#head = head;
     this.#carrier = carrier;
     this.#bodyLeft = head.bodyLength ?? 0;
-    this.#chunks = head.bodyLength === undefined ? new Chunks(headerLimit) : undefined;
+    this.chunks = head.bodyLength === undefined ? new Chunks(headerLimit) : undefined;
     this.isWhole = head.bodyLength === 0;
   }
 
@@ -64,13 +63,13 @@ export class Request implements Incoming {
   }
 
   takeBody(taker: BodyTaker): void {
-    const { socket, hasBytes } = this.#carrier;
+    const { socket } = this.#carrier;
     if (this.isWhole || this.progress !== 'unanswered' || socket.destroyed) {
       taker.end(this.isWhole);
       return;
     }
     this.#taker = taker;
-    if (this.#head.isExpecting && !hasBytes) socket.write(CONTINUE, 'latin1');
+    if (this.#head.isExpecting) socket.write(CONTINUE, 'latin1');
     this.#carrier.proceed();
   }
 
@@ -170,21 +169,12 @@ export class Request implements Incoming {
     return this.#taker !== undefined || this.progress === 'ended' || this.progress === 'sent';
   }
 
-  get hasChunks(): boolean {
-    return this.#chunks !== undefined;
-  }
-
-  /** The status of the answer if the body cannot be read. */
-  get bodyStatus(): UnreadableStatus | undefined {
-    return this.#chunks?.status;
-  }
-
   /** Reads on in the body. @returns how many of the bytes it has read; those that it has not are to come again. */
   readBody(bytes: Buffer): number {
     let length: number;
-    if (this.#chunks !== undefined) {
-      length = this.#chunks.read(bytes, (data) => this.#taker?.take(data));
-      this.isWhole = this.#chunks.isWhole;
+    if (this.chunks !== undefined) {
+      length = this.chunks.read(bytes, (data) => this.#taker?.take(data));
+      this.isWhole = this.chunks.isWhole;
     } else {
       length = Math.min(this.#bodyLeft, bytes.length);
       this.#bodyLeft -= length;

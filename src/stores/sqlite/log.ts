@@ -67,8 +67,8 @@ const NEWEST = `
 const noteRuns = (runs: string) => `
   insert into book_log (number, at, book, last, event, part_of)
   select newest + place, ${NOW}, book, last, event, part_of
-  from book_log_state cross join (${NEWEST}) cross join (${runs})`;
-const NOTE_NEW = noteRuns(`select * from (${DENSE_RUNS}) union all ${OTHER_RUNS}`) + ' order by place';
+  from book_log_state cross join (${NEWEST}) cross join (${runs}) order by place`;
+const NOTE_NEW = noteRuns(`select * from (${DENSE_RUNS}) union all ${OTHER_RUNS}`);
 const MOVE_MARK = `update book_log_state set noted_to = ${HIGHEST} where ${HAS_NEW}`;
 
 const CREATED = `
