@@ -1,13 +1,12 @@
 // Owns: the load. Sends given requests over a number of connections for some seconds and reports the result, with `wrk`
-// if it is installed, otherwise with our own client in a separate thread.
+// if it is installed, otherwise with our own client. Either runs in other processes.
 
-import { spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { Worker } from 'node:worker_threads';
+import { pathTo } from '../test/support/repository.ts';
 import { pinned } from './processes.ts';
 
 export const CONNECTIONS = 64;
@@ -60,11 +59,9 @@ async function withWrk({
   try {
     const file = join(folder, 'requests');
     await writeFile(file, `${requests.join('\0')}\0`);
-    const script = fileURLToPath(new URL('wrk.lua', import.meta.url));
-    const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', `${TIMEOUT}s`, '-s', script];
-    const args = [...options, `http://127.0.0.1:${port}`, '--', file];
-    const [command, ownArgs] = isPinned ? pinned('load', 'wrk', args) : ['wrk', args];
-    const wrk = spawn(command, ownArgs);
+    const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', `${TIMEOUT}s`];
+    const args = [...options, '-s', pathTo('bench/wrk.lua'), `http://127.0.0.1:${port}`, '--', file];
+    const wrk = spawn(...commandOf('wrk', args, isPinned));
     let output = '';
     wrk.stdout.on('data', (text) => {
       output += text;
@@ -76,8 +73,28 @@ async function withWrk({
   }
 }
 
+/** Idle processes of the built-in client. A new one needs half a second until V8 has made it fast. */
+const idle: { readonly client: ChildProcess; readonly isPinned: boolean }[] = [];
+
 async function withOwnClient(load: Load): Promise<LoadResult> {
-  const thread = new Worker(new URL('load-thread.ts', import.meta.url), { workerData: load });
-  const [result] = (await once(thread, 'message')) as [LoadResult];
+  const { isPinned = false } = load;
+  const place = idle.findIndex((other) => other.isPinned === isPinned);
+  const client = place === -1 ? startClient(isPinned) : (idle.splice(place, 1)[0]?.client as ChildProcess);
+  client.channel?.ref();
+  client.send(load);
+  const [result] = (await once(client, 'message')) as [LoadResult];
+  client.channel?.unref(); // it ends with this process
+  idle.push({ client, isPinned });
   return result;
+}
+
+function startClient(isPinned: boolean): ChildProcess {
+  const command = commandOf(process.execPath, [pathTo('bench/load-client.ts')], isPinned);
+  const client = spawn(...command, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  client.unref();
+  return client;
+}
+
+function commandOf(program: string, args: readonly string[], isPinned: boolean): [string, string[]] {
+  return isPinned ? pinned('load', program, args) : [program, [...args]];
 }

@@ -20,8 +20,8 @@ export const OPERATIONS = [
 ] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-/** Operations that are compared with the same requests to the bare server; the others are compared with reads. */
-export const BARE_OPERATIONS = ['read', 'create', 'update', 'log in'] as const;
+/** What the mix consists of. */
+export const MIX = { read: 0.8, create: 0.1, update: 0.1 } as const;
 
 /** Operations of which every answer is a refusal. */
 export const REFUSED_OPERATIONS: readonly Operation[] = [
@@ -54,7 +54,7 @@ export function requestsOf(operation: Operation, doomed: readonly number[]): str
       return repeat((id) => request('PUT', `/book/${id}`, `{"year":${id}}`));
     case 'delete':
       return doomed.map((id) => request('DELETE', `/book/${id}`));
-    case 'mix': // 80 % read, 10 % create, 10 % update
+    case 'mix': // as MIX says
       return repeat((id, position) => {
         if (position % 10 === 3) return request('POST', '/book', BOOK);
         if (position % 10 === 7) return request('PUT', `/book/${id}`, `{"year":${id}}`);

@@ -5,6 +5,7 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { setTimeout as pause } from 'node:timers/promises';
 import { unusedPort } from '../test/support/ports.ts';
 import { COMMAND, pathTo } from '../test/support/repository.ts';
 
@@ -28,6 +29,13 @@ const TICKS = 100;
 /** Milliseconds between two readings of the figures of a process that may end at any moment. */
 const WATCH_INTERVAL = 10;
 
+/** A program and its arguments. */
+export type Command = readonly [string, ...string[]];
+
+/** A server that takes at most this much CPU time, in seconds, in so many milliseconds does nothing. */
+const SETTLED = 1.5 / TICKS;
+const SETTLE_INTERVAL = 100;
+
 export interface Measured {
   readonly port: number;
   /** Milliseconds from the start of the process to its first answer. */
@@ -44,13 +52,15 @@ export interface Measured {
 /**
  * Starts the service on a store.
  * @param isPinned whether it has its own core, if that is possible: not if its store needs the same cores.
+ * @param command that of another build, or one that starts ours.
  */
 export function startService(
   dbUrl: string,
   env: Record<string, string> = {},
   isPinned = dbUrl.startsWith('sqlite:'),
+  command: Command = COMMAND,
 ): Promise<Measured> {
-  return start(COMMAND, isPinned, {
+  return start(command, isPinned, {
     AUTH_USERNAME: 'bench',
     AUTH_PASSWORD: 'bench',
     SECRET_TOKEN: SECRET,
@@ -74,7 +84,7 @@ export interface Ended {
  * @throws Error with its error output if it fails.
  */
 export async function runToEnd(
-  [command, ...args]: readonly [string, ...string[]],
+  [command, ...args]: Command,
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<Ended> {
   const began = performance.now();
@@ -96,6 +106,15 @@ export async function runToEnd(
   return { seconds: (performance.now() - began) / 1000, cpuSeconds: cpu, peakBytes };
 }
 
+/** Waits until a server has finished the work that it does after its answers, such as indexing. */
+export async function settle(server: Measured): Promise<void> {
+  for (;;) {
+    const before = server.cpuSeconds();
+    await pause(SETTLE_INTERVAL);
+    if (!(server.cpuSeconds() - before > SETTLED)) return;
+  }
+}
+
 /** Records the peak memory of a server. */
 export function watchMemory(server: Measured): { stop(): number } {
   let most = server.residentBytes();
@@ -115,7 +134,7 @@ export function startBareServer(isPinned: boolean): Promise<Measured> {
 }
 
 async function start(
-  [program, ...args]: typeof COMMAND,
+  [program, ...args]: Command,
   isPinned: boolean,
   env: Record<string, string>,
 ): Promise<Measured> {

@@ -6,10 +6,27 @@ export function medians<Sample extends object>(samples: readonly Sample[]): Samp
   const entries = names.map((name) => {
     const values = samples.map((sample) => sample[name]);
     if (typeof values[0] !== 'number') return [name, values[0]];
-    const sorted = (values as number[]).toSorted((one, other) => one - other);
-    return [name, sorted[Math.floor(sorted.length / 2)]];
+    return [name, median(values as number[])];
   });
   return Object.fromEntries(entries) as Sample;
+}
+
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5);
+}
+
+/** Half the distance between the quartiles, relative to the median. */
+export function noise(values: readonly number[]): number {
+  return (quantile(values, 0.75) - quantile(values, 0.25)) / 2 / median(values);
+}
+
+/** Between two values, in proportion to its distance from each. */
+function quantile(values: readonly number[], part: number): number {
+  const sorted = values.toSorted((one, other) => one - other);
+  const place = (sorted.length - 1) * part;
+  const below = sorted[Math.floor(place)] as number;
+  const above = sorted[Math.ceil(place)] as number;
+  return below + (above - below) * (place % 1);
 }
 
 export function mebibytes(bytes: number): number {

@@ -10,14 +10,14 @@ export interface OperationRow {
   readonly p50: number;
   readonly p99: number;
   readonly cpuMicroseconds: number;
-  /** Of bare node:http: requests a second, CPU, and, as the noise, the ratio of its fastest to its slowest round. */
-  readonly bareRate: number;
   readonly bareCpuMicroseconds: number;
-  readonly spreadOfBare: number;
-  /** Relative to bare node:http that answers the same request. */
+  /** CPU of bare node:http, which answers the same requests, to ours: above 1, ours is faster. Then, of several pairs, the noise of that. */
   readonly ratioToBare: number;
+  readonly noise?: number;
   readonly p99ToBare: number;
-  /** Relative to the store without the service. */
+  /** Of the mix: its CPU to that of as many requests of each kind by themselves. */
+  readonly ratioToParts?: number;
+  /** Requests a second relative to the store without the service. */
   readonly ratioToStore?: number;
   readonly storeLimit?: string;
 }
@@ -39,9 +39,41 @@ export interface ListRow {
 export interface ProcessRow {
   readonly store: string;
   readonly firstAnswer: number;
-  readonly idle: number;
   readonly loaded: number;
   readonly requests: number;
+}
+
+export interface MemoryRow {
+  readonly store: string;
+  /** MiB. */
+  readonly start: number;
+  /** At most, beside connections that read no answer: to short requests, and to those with many headers. */
+  readonly short: number;
+  readonly headers: number;
+}
+
+export interface SyncRow {
+  readonly clients: number;
+  /** Milliseconds: of a sync, then of a creation. */
+  readonly sync: number;
+  readonly p50: number;
+  readonly p99: number;
+  /** A sync that takes a millisecond longer makes the median this much longer. */
+  readonly syncs: number;
+  /** Milliseconds of the median beside those syncs. */
+  readonly rest: number;
+}
+
+/** A figure of this build and of another one, in alternating rounds. */
+export interface ComparisonRow {
+  readonly what: string;
+  readonly store: string;
+  readonly figure: string;
+  readonly own: number;
+  readonly other: number;
+  /** Of this build to the other one, and, of several rounds, the noise of that ratio. */
+  readonly ratio: number;
+  readonly noise?: number;
 }
 
 export interface WorkersRow {
@@ -160,33 +192,46 @@ export interface StandbyRow {
   readonly ratio: number;
 }
 
-export interface Results extends FindResults {
+/** How results were measured. */
+export interface Conditions {
+  /** The version of Node.js. */
+  readonly node?: string;
   /** The program that generates the load. */
   readonly generator: string;
   /** Connections of the load. */
   readonly connections: number;
   /** Whether the server on SQLite, and the bare one, have their own core. */
   readonly isPinned: boolean;
+  /** Of each operation, and of everything else. */
+  readonly shortRounds: number;
   readonly rounds: number;
+}
+
+export interface Results extends FindResults {
   readonly operations: readonly OperationRow[];
+  readonly syncs: readonly SyncRow[];
   readonly lists: readonly ListRow[];
+  readonly memory: readonly MemoryRow[];
   readonly processes: readonly ProcessRow[];
   readonly workers: readonly WorkersRow[];
   readonly bulk: readonly BulkRow[];
   readonly transfers: readonly TransferRow[];
   readonly standby: readonly StandbyRow[];
+  readonly comparisons: readonly ComparisonRow[];
 }
 
 export interface Table {
+  readonly of: keyof Results;
   readonly head: readonly string[];
   readonly rows: readonly (readonly string[])[];
 }
 
 /** All results as tables; one without rows was not measured. */
 export function tablesOf(results: Results): readonly Table[] {
-  const { operations, lists, processes, workers, bulk, transfers } = results;
+  const { operations, syncs, lists, memory, processes, workers, bulk, transfers } = results;
   return [
     {
+      of: 'operations',
       head: [
         'operation',
         'store',
@@ -196,6 +241,7 @@ export function tablesOf(results: Results): readonly Table[] {
         'CPU, µs (bare)',
         '× bare (noise)',
         'p99 × bare',
+        '× parts',
         '× store alone',
       ],
       rows: operations.map((row) => [
@@ -205,12 +251,25 @@ export function tablesOf(results: Results): readonly Table[] {
         row.p50.toFixed(2),
         row.p99.toFixed(2),
         `${row.cpuMicroseconds.toFixed(1)} (${row.bareCpuMicroseconds.toFixed(1)})`,
-        `${row.ratioToBare.toFixed(2)} (±${((row.spreadOfBare - 1) * 50).toFixed(0)} %)`,
+        withNoise(row.ratioToBare, row.noise),
         row.p99ToBare.toFixed(2),
+        row.ratioToParts?.toFixed(2) ?? '',
         ratio(row),
       ]),
     },
     {
+      of: 'syncs',
+      head: ['clients that create', 'a sync, ms', 'median, ms', 'that is', 'p99, ms'],
+      rows: syncs.map((row) => [
+        `${row.clients}`,
+        row.sync.toFixed(2),
+        row.p50.toFixed(2),
+        `${row.syncs.toFixed(1)} syncs ${row.rest < 0 ? '-' : '+'} ${Math.abs(row.rest).toFixed(2)} ms`,
+        row.p99.toFixed(2),
+      ]),
+    },
+    {
+      of: 'lists',
       head: [
         'list of',
         'store',
@@ -233,16 +292,32 @@ export function tablesOf(results: Results): readonly Table[] {
       ]),
     },
     {
-      head: ['process on', 'first answer, ms', 'idle, MiB', 'after requests, MiB', 'requests'],
+      of: 'memory',
+      head: [
+        'memory on',
+        'at the start, MiB',
+        'beside 1,300 clients that read no answer',
+        'the same, 900 headers a request',
+      ],
+      rows: memory.map((row) => [
+        row.store,
+        row.start.toFixed(0),
+        row.short.toFixed(0),
+        row.headers.toFixed(0),
+      ]),
+    },
+    {
+      of: 'processes',
+      head: ['process on', 'first answer, ms', 'after requests, MiB', 'requests'],
       rows: processes.map((row) => [
         row.store,
         row.firstAnswer.toFixed(0),
-        row.idle.toFixed(0),
         row.loaded.toFixed(0),
         row.requests.toLocaleString('en-US'),
       ]),
     },
     {
+      of: 'workers',
       head: [
         'workers, each a third of a core',
         'store',
@@ -263,6 +338,7 @@ export function tablesOf(results: Results): readonly Table[] {
       ]),
     },
     {
+      of: 'bulk',
       head: [
         'books in a request',
         'store',
@@ -283,6 +359,7 @@ export function tablesOf(results: Results): readonly Table[] {
       ]),
     },
     {
+      of: 'transfers',
       head: ['transfer', 'store', 'books', 'seconds', 'books/s', '× store alone (time)', 'peak, MiB'],
       rows: transfers.map((row) => [
         row.transfer,
@@ -295,6 +372,7 @@ export function tablesOf(results: Results): readonly Table[] {
       ]),
     },
     {
+      of: 'standby',
       head: ['PostgreSQL with a standby', 'without DB_READ_URL', 'with it', 'ratio'],
       rows: results.standby.map((row) => [
         row.what,
@@ -304,6 +382,18 @@ export function tablesOf(results: Results): readonly Table[] {
       ]),
     },
     ...findTablesOf(results),
+    {
+      of: 'comparisons',
+      head: ['this build and the other one', 'store', 'figure', 'this', 'the other', 'ratio (noise)'],
+      rows: results.comparisons.map((row) => [
+        row.what,
+        row.store,
+        row.figure,
+        rounded(row.own),
+        rounded(row.other),
+        withNoise(row.ratio, row.noise),
+      ]),
+    },
   ];
 }
 
@@ -311,6 +401,7 @@ function findTablesOf(results: FindResults): readonly Table[] {
   const { indexes, found, searchers, floods, writings, findMemory } = results;
   return [
     {
+      of: 'indexes',
       head: ['index of', 'store', 'seconds', 'books/s', 'CPU, µs a book', 'store before, MiB', 'after, MiB'],
       rows: indexes.map((row) => [
         row.books.toLocaleString('en-US'),
@@ -323,6 +414,7 @@ function findTablesOf(results: FindResults): readonly Table[] {
       ]),
     },
     {
+      of: 'found',
       head: ['first page of 20', 'store', 'matches', 'median, ms', 'p95, ms', '× a book by its id'],
       rows: found.map((row) => [
         row.search,
@@ -334,6 +426,7 @@ function findTablesOf(results: FindResults): readonly Table[] {
       ]),
     },
     {
+      of: 'searchers',
       head: ['many clients on', 'searches/s', 'p50, ms', 'p99, ms', 'refused'],
       rows: searchers.map((row) => [
         row.store,
@@ -344,6 +437,7 @@ function findTablesOf(results: FindResults): readonly Table[] {
       ]),
     },
     {
+      of: 'floods',
       head: [
         'most expensive searches on',
         'read p99, ms (quiet)',
@@ -368,6 +462,7 @@ function findTablesOf(results: FindResults): readonly Table[] {
       ]),
     },
     {
+      of: 'writings',
       head: ['writing', 'store', 'FIND=off: books/s', 'FIND=on: books/s', 'time × FIND=off'],
       rows: writings.map((row) => [
         row.writing,
@@ -378,6 +473,7 @@ function findTablesOf(results: FindResults): readonly Table[] {
       ]),
     },
     {
+      of: 'findMemory',
       head: ['memory on', 'FIND=off: idle, MiB', 'FIND=on: idle, MiB', 'more for searches, MiB'],
       rows: findMemory.map((row) => [
         row.store,
@@ -392,6 +488,10 @@ function findTablesOf(results: FindResults): readonly Table[] {
 /** To three digits. */
 function rounded(value: number): string {
   return Number(value.toPrecision(3)).toLocaleString('en-US');
+}
+
+function withNoise(value: number, noise?: number): string {
+  return `${value.toFixed(2)}${noise === undefined ? '' : ` (±${(noise * 100).toFixed(0)} %)`}`;
 }
 
 function ratio(row: { readonly ratioToStore?: number; readonly storeLimit?: string }): string {

@@ -10,13 +10,13 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { execute, PostgresServer } from '../test/support/postgres.ts';
-import { CONNECTIONS } from './load.ts';
 import type { Operation } from './operations.ts';
 
-/** Operations a second, and the program that reaches them. */
+/** A program that uses a store without the service. */
 export interface Limit {
   readonly name: string;
-  readonly rate: number;
+  /** @returns operations a second. */
+  measure(seconds: number): Promise<number>;
 }
 
 /** Seconds that the whole list takes, and the program that takes them. */
@@ -30,8 +30,8 @@ export interface BenchStore {
   readonly dbUrl: string;
   /** Adds books by the store's own means; returns the id of the last one. */
   addBooks(count: number): Promise<number>;
-  /** What the store does of one operation without the service. */
-  limit(operation: Operation, seconds: number): Promise<Limit | undefined>;
+  /** What counts how often a second the store does an operation without the service; undefined if nothing can. */
+  limitOf(operation: Operation): Limit | undefined;
   /** The time that the store takes to write every row as JSON. */
   listLimit(): Promise<ListLimit>;
   remove(): Promise<void>;
@@ -42,8 +42,8 @@ const AUTHOR = 'Suzanne Collins';
 /** Whether a program is installed. */
 export const has = (command: string) => spawnSync(command, ['--version']).error === undefined;
 
-export async function openSqliteBench(): Promise<BenchStore> {
-  const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-bench-'));
+export async function openSqliteBench(within = tmpdir()): Promise<BenchStore> {
+  const folder = await mkdtemp(join(within, 'book-catalogue-bench-'));
   const file = join(folder, 'books.db');
   return {
     name: 'SQLite',
@@ -58,18 +58,7 @@ export async function openSqliteBench(): Promise<BenchStore> {
       db.close();
       return Number(last);
     },
-    async limit(operation, seconds) {
-      if (operation !== 'create') return undefined;
-      const own = new DatabaseSync(join(folder, 'limit.db'));
-      own.exec('pragma journal_mode = wal; pragma synchronous = full');
-      own.exec(
-        'create table if not exists books (id integer primary key autoincrement, title, author, year)',
-      );
-      const insert = own.prepare('insert into books (title, author, year) values (?, ?, ?)');
-      const rate = ratePerSecond(seconds, () => insert.run(TITLE, AUTHOR, 2008));
-      own.close();
-      return { name: 'one commit a book', rate };
-    },
+    limitOf: () => undefined,
     async listLimit() {
       const query = 'select id, title, author, year from books order by id';
       if (has('sqlite3')) return await timeOutput('sqlite3 -json', 'sqlite3', ['-json', file, query]);
@@ -100,11 +89,10 @@ export async function openPostgresBench(): Promise<BenchStore> {
       const [row] = await execute<{ id: string }>(dbUrl, 'select max(id) as id from books');
       return Number(row?.id);
     },
-    async limit(operation, seconds) {
-      const statement = STATEMENTS[operation];
-      if (statement === undefined) return undefined;
-      if (has('pgbench')) return await pgbench(dbUrl, statement.pgbench, seconds);
-      return await plainStatements(dbUrl, statement.driver, seconds);
+    limitOf(operation) {
+      const script = SCRIPTS[operation];
+      if (script === undefined || !has('pgbench')) return undefined;
+      return { name: 'pgbench', measure: (seconds) => pgbench(dbUrl, script, seconds) };
     },
     async listLimit() {
       const json = `select json_build_object('id', id, 'title', title, 'author', author, 'year', year) from books order by id`;
@@ -121,32 +109,13 @@ export async function openPostgresBench(): Promise<BenchStore> {
   };
 }
 
-interface Statement {
-  readonly pgbench: string;
-  readonly driver: { readonly text: string; readonly values: () => unknown[] };
-}
-
-const randomId = () => Math.floor(Math.random() * 10_000) + 1;
-
 /** One book, one statement, one round trip. */
-const STATEMENTS: Partial<Record<Operation, Statement>> = {
-  read: {
-    pgbench: '\\set id random(1, 10000)\nselect id, title, author, year from books where id = :id;\n',
-    driver: {
-      text: 'select id, title, author, year from books where id = $1',
-      values: () => [randomId()],
-    },
-  },
-  create: {
-    pgbench: `insert into books (title, author, year) values ('${TITLE}', '${AUTHOR}', 2008) returning id;\n`,
-    driver: {
-      text: 'insert into books (title, author, year) values ($1, $2, $3) returning id',
-      values: () => [TITLE, AUTHOR, 2008],
-    },
-  },
+const SCRIPTS: Partial<Record<Operation, string>> = {
+  read: '\\set id random(1, 10000)\nselect id, title, author, year from books where id = :id;\n',
+  create: `insert into books (title, author, year) values ('${TITLE}', '${AUTHOR}', 2008) returning id;\n`,
 };
 
-async function pgbench(dbUrl: string, script: string, seconds: number): Promise<Limit> {
+async function pgbench(dbUrl: string, script: string, seconds: number): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-bench-'));
   try {
     const file = join(folder, 'script.sql');
@@ -158,40 +127,10 @@ async function pgbench(dbUrl: string, script: string, seconds: number): Promise<
       output += text;
     });
     await once(child, 'close');
-    return { name: 'pgbench', rate: Number(/tps = ([\d.]+)/.exec(output)?.[1]) };
+    return Number(/tps = ([\d.]+)/.exec(output)?.[1]);
   } finally {
     await rm(folder, { recursive: true });
   }
-}
-
-async function plainStatements(
-  dbUrl: string,
-  { text, values }: Statement['driver'],
-  seconds: number,
-): Promise<Limit> {
-  const pool = new pg.Pool({ connectionString: dbUrl, max: 20 });
-  const end = performance.now() + seconds * 1000;
-  let count = 0;
-  await Promise.all(
-    Array.from({ length: CONNECTIONS }, async () => {
-      while (performance.now() < end) {
-        await pool.query({ name: 'limit', text, values: values() });
-        count += 1;
-      }
-    }),
-  );
-  await pool.end();
-  return { name: 'one statement a round trip', rate: count / seconds };
-}
-
-function ratePerSecond(seconds: number, once: () => void): number {
-  const began = performance.now();
-  let count = 0;
-  while (performance.now() - began < seconds * 1000) {
-    once();
-    count += 1;
-  }
-  return count / ((performance.now() - began) / 1000);
 }
 
 /** How long a command takes to write all of its output. */
