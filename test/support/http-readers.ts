@@ -20,7 +20,7 @@ export interface Seen {
   readonly body: string;
 }
 
-/** The requests that arrived as a whole, and the status with which what follows is refused. */
+/** The requests that arrived as a whole, and the status with which the next one is refused. */
 export interface Outcome {
   readonly requests: Seen[];
   readonly refusal: number | undefined;
