@@ -78,9 +78,9 @@ export class Chunks {
       return line === '\r\n' ? undefined : 400;
     }
     if (this.#part === 'trailers') {
-      this.isWhole = line === '\r\n';
       this.#trailers += line.length;
       if (this.#trailers > this.#limit) return 431;
+      this.isWhole = line === '\r\n';
       return this.isWhole || (TRAILER.test(line) && !NO_TRAILER.test(line)) ? undefined : 400;
     }
     const [, size, extensions = ''] = SIZE.exec(line) ?? [];

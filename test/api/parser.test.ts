@@ -20,7 +20,7 @@ const SIGN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]";
 const EXTENSIONS = `(?:;${SIGN}+(?:=(?:${SIGN}+|"[^"\\\\\\x80-\\xff]*"))?)*`;
 const HOST = "(?:[-\\w.~%!$&'()*+,;=]*|\\[[\\da-f:.]+\\])(?::[a-z\\d.]*)?";
 const extensionsIn = (body: string) => (body.match(/(?<=^[\da-f]{1,9});.*$/gim) ?? []).join('');
-const trailersIn = (body: string) => /(?<=^0\r\n)(?:.+\r\n)+/m.exec(body)?.[0] ?? '';
+const trailersIn = (body: string) => /(?<=^0\r\n)(?:.+\r\n)+\r\n/m.exec(body)?.[0] ?? '';
 
 /** What Node.js accepts and the service refuses, or takes for the last request of its connection: in the head, or behind it. */
 const ONLY_OURS: Readonly<
