@@ -6,6 +6,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
+import { Chunks } from '../../src/http/chunks.ts';
+import { readHead } from '../../src/http/head.ts';
 import { anyRequests } from '../support/any-http.ts';
 import { CASES, HEADER_LIMIT } from '../support/http-cases.ts';
 import { type Outcome, readByNode, readByService } from '../support/http-readers.ts';
@@ -152,6 +154,26 @@ describe('requests in packets', () => {
         );
       }
     });
+  }
+});
+
+test('rule 22: what does not end is refused', () => {
+  const [at, most] = [HEADER_LIMIT, HEADER_LIMIT + 4000];
+  for (const [start, more, least, longest, status] of [
+    ['GET /', 'x', at, most, 431],
+    ['GET / HTTP/1.1\r\nX:', 'y', at, most, 431],
+    ['GET / HTTP/1.1\r\n', 'a:\r\n', at, most, 431],
+    ['5;', 'a', 16_384, 16_400, 400],
+    ['0\r\nX:', 'y', at, at + 8, 431],
+  ] as const) {
+    const read = (length: number) => {
+      const bytes = Buffer.from(start.padEnd(length, more));
+      if (start.startsWith('GET')) return readHead(bytes, HEADER_LIMIT);
+      const chunks = new Chunks(HEADER_LIMIT);
+      chunks.read(bytes, () => {});
+      return chunks.status;
+    };
+    assert.deepEqual([read(least), read(longest)], [undefined, status], start);
   }
 });
 

@@ -151,6 +151,7 @@ export const CASES: readonly Case[] = [
   ['Host beside a URL', `GET http://other/ HTTP/1.1\r\n${HOST}\r\n`],
   ['no Host beside a URL', 'GET http://other/ HTTP/1.1\r\n\r\n'],
   ['LF at the end of the headers', `GET /g HTTP/1.1\r\n${HOST}\n`],
+  ['LF behind the request line', `GET /g HTTP/1.1\nX: y\r\n${HOST}\r\n`],
   ['only LF', 'GET /g HTTP/1.1\nHost: test\n\n'],
   ['only CR', 'GET /g HTTP/1.1\rHost: test\r\r'],
   ['CR CR LF', `GET /g HTTP/1.1\r\n${HOST}\r\r\n`],
