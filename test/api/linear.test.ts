@@ -46,6 +46,7 @@ test('no expression that reads heads and chunks is ambiguous', (context) => {
   for (const [, text] of CASES) {
     const bytes = Buffer.from(text, 'latin1');
     const head = readHead(bytes, 1024);
+    readHead(bytes, 1024, Math.min(bytes.length, 20)); // the first bytes came before
     if (typeof head === 'object') new Chunks(1024).read(bytes.subarray(head.length), () => {});
   }
   context.mock.restoreAll();
