@@ -142,16 +142,16 @@ describe('requests in packets', () => {
         if (isEarly && !/chunked|length/i.test(text)) continue; // no body
         const bytes = bytesOf(text);
         const whole = await readByService([bytes], isEarly);
-        await Promise.all(
-          cutsOf(bytes.length, isEarly).map(async (cuts) => {
-            const all = [0, ...cuts].map((start, index) => bytes.subarray(start, cuts[index]));
-            const pieces = all.filter(({ length }) => length > 0);
-            const outcome = await readByService(pieces, isEarly);
-            if (isDeepStrictEqual(outcome, whole)) return;
-            assert.ok(isEarly, `${name}, cut at ${cuts}`);
-            await expectLate(outcome, whole, pieces, `${name}, cut at ${cuts}`);
-          }),
-        );
+        const check = async (cuts: readonly number[]) => {
+          const all = [0, ...cuts].map((start, index) => bytes.subarray(start, cuts[index]));
+          const pieces = all.filter(({ length }) => length > 0);
+          const outcome = await readByService(pieces, isEarly);
+          if (isDeepStrictEqual(outcome, whole)) return;
+          assert.ok(isEarly, `${name}, cut at ${cuts}`);
+          await expectLate(outcome, whole, pieces, `${name}, cut at ${cuts}`);
+        };
+        const cuts = cutsOf(bytes.length, isEarly);
+        while (cuts.length > 0) await Promise.all(cuts.splice(-500).map(check));
       }
     });
   }
@@ -177,14 +177,16 @@ test('rule 22: what does not end is refused', () => {
   }
 });
 
-/** All places for one cut (before a push, not if it takes long), and as many pairs of places each night. */
+/** All places for one cut (before a push, not if it takes long), and random pairs of places. */
 function cutsOf(length: number, isEarly: boolean): number[][] {
   const isLong = length > 3000;
   const step = isLong || isEarly ? Math.ceil(length / scaled(length)) : 1;
   const isNearEnd = (at: number) => isLong && Math.min(at, length - at) < 200;
   const places = Array.from({ length: length - 1 }, (_, index) => index + 1);
   const any = () => 1 + Math.floor(random() * (length - 1));
-  const pairs = places.slice(0, scaled(length)).map(() => [any(), any()].toSorted((a, b) => a - b));
+  const pairs = places
+    .slice(0, scaled(Math.min(length, 800)))
+    .map(() => [any(), any()].toSorted((a, b) => a - b));
   return [...places.filter((at) => at % step === 0 || isNearEnd(at)).map((at) => [at]), ...pairs];
 }
 
