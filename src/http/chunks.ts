@@ -3,12 +3,12 @@
 
 import { FIELD_LINE, TOKEN, type UnreadableStatus } from './head.ts';
 
-/** Bytes of all extensions of a body, as many as Node.js reads; and of a line with the size of a chunk. */
+/** Bytes of all extensions of a body, as many as Node.js reads; of a line with a size without them, at most. */
 const EXTENSIONS = 16 * 1024;
+const REST_OF_LINE = 14;
 
 /** Chunks of a call. They cost far more than bytes, so clients without a token could take all the time. */
 const AT_ONCE = 64;
-
 const EXTENSION = `;${TOKEN}(?:=(?:${TOKEN}|"[\\t !#-\\[\\]-~]*"))?`;
 /** Of 52 bits at most, which a number has exactly. */
 const SIZE = new RegExp(`^([0-9A-Fa-f]{1,13})((?:${EXTENSION})*)\\r\\n$`);
@@ -78,9 +78,9 @@ export class Chunks {
       return line === '\r\n' ? undefined : 400;
     }
     if (this.#part === 'trailers') {
-      this.isWhole = line === '\r\n';
       this.#trailers += line.length;
       if (this.#trailers > this.#limit) return 431;
+      this.isWhole = line === '\r\n';
       return this.isWhole || (TRAILER.test(line) && !NO_TRAILER.test(line)) ? undefined : 400;
     }
     const [, size, extensions = ''] = SIZE.exec(line) ?? [];
@@ -95,6 +95,6 @@ export class Chunks {
   #checkBeginning(line: string): UnreadableStatus | undefined {
     if (this.#part === 'end of data') return line === '\r' ? undefined : 400;
     if (this.#part === 'trailers') return this.#trailers + line.length > this.#limit ? 431 : undefined;
-    return line.length <= EXTENSIONS && /^[0-9A-Fa-f]/.test(line) ? undefined : 400;
+    return line.length <= EXTENSIONS + REST_OF_LINE && /^[0-9A-Fa-f]/.test(line) ? undefined : 400;
   }
 }

@@ -29,6 +29,7 @@ export const FIELD_LINE = `${TOKEN}:[\\t -~\\x80-\\xff]*\\r\\n`;
 
 /** The whole lines at the start of a head. No part can match in two ways, so the time is in proportion to the length. */
 const LINES = new RegExp(`^([A-Z-]+) ([!-~]+) HTTP/1\\.([01])\\r\\n(?:${FIELD_LINE})*`);
+const FIELDS = new RegExp(`^(?:${FIELD_LINE})*`);
 
 /** A part of a request line, or of an empty line before it. */
 const PART_OF_LINE = /^(?:\r|[A-Z-]+(?: (?:[!-~]+(?: [HTP/1.0]*\r?)?)?)?)$/;
@@ -42,12 +43,11 @@ const HOST = /^(?:[A-Za-z0-9\-._~%!$&'()*+,;=]*|\[[0-9A-Fa-f:.]+\])(?::[A-Za-z0-
 /** With the blanks around it: Node.js reads a tab as a part of the coding. */
 const CHUNKED = /^ *chunked *$/i;
 const LENGTH = /^\d{1,20}$/;
-const LONGEST = '18446744073709551615'; // 64 bits
 
 const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
 const KEEP_ALIVE = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
 
-const [TAB, LF, CR, BLANK] = [9, 10, 13, 32];
+const [LF, CR] = [10, 13];
 
 /** The headers that are read here: the object of each request has the same shape, so that reading one takes nanoseconds. */
 class KnownHeaders {
@@ -111,12 +111,18 @@ export function emptyLines(bytes: Buffer): number {
 /**
  * @param bytes begin with the head.
  * @param limit bytes of target, names and values together.
- * @param seen how many of the bytes an earlier call had: they are looked through again only if a line has ended since.
+ * @param seen how many of the bytes an earlier call had: their lines are read again only with the end of the head.
  * @returns undefined if more bytes may complete it; the status of the answer if it cannot be read.
  */
 export function readHead(bytes: Buffer, limit: number, seen = 0): Head | UnreadableStatus | undefined {
   const most = limit + AROUND * MOST_HEADERS;
-  if (seen > 0 && bytes.length < most && !bytes.includes('\n', seen)) return undefined;
+  if (seen > 0 && bytes.length < most) {
+    if (!bytes.includes(LF, seen)) return undefined;
+    const from = bytes.lastIndexOf(LF, seen - 1) + 1;
+    const rest = from === 0 ? '\r\n' : bytes.toString('latin1', from);
+    const end = FIELDS.exec(rest)?.[0].length ?? 0;
+    if (!rest.startsWith('\r\n', end)) return rest.includes('\n', end) ? 400 : undefined;
+  }
   const text = bytes.toString('latin1', 0, most);
   const [lines = '', method = '', target = '', minor] = LINES.exec(text) ?? [];
   const end = lines.length;
@@ -181,7 +187,7 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
   if (count > MOST_HEADERS || counted >= limit) return 431;
   if (headers.host === undefined ? !isOld : !HOST.test(headers.host)) return 400;
   if (coding !== undefined && (isOld || length !== undefined || !CHUNKED.test(coding))) return 400;
-  if (length !== undefined && !isLength(length)) return 400;
+  if (length !== undefined && !(LENGTH.test(length) && BigInt(length) < 2n ** 64n)) return 400;
   const isClosing = isOld
     ? !KEEP_ALIVE.test(connection ?? '') || CLOSE.test(connection ?? '')
     : connection !== undefined && CLOSE.test(connection);
@@ -198,19 +204,13 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
 }
 
 function isBlank(text: string, at: number): boolean {
-  const code = text.charCodeAt(at);
-  return code === BLANK || code === TAB;
+  return text[at] === ' ' || text[at] === '\t';
 }
 
 function nameOf(sent: string): Known | Framing | undefined {
   return NAMES.get(sent) ?? NAMES.get(sent.toLowerCase());
 }
 
-/** @param values of a header. */
 function joined(values: string | undefined, next: string): string {
   return values === undefined ? next : `${values}, ${next}`;
-}
-
-function isLength(text: string): boolean {
-  return LENGTH.test(text) && (text.length < LONGEST.length || text <= LONGEST);
 }

@@ -15,6 +15,7 @@ import { scaled } from '../support/scale.ts';
 import * as bodies from './bodies.ts';
 import * as files from './files.ts';
 import * as headers from './headers.ts';
+import * as http from './http.ts';
 import * as page from './page.ts';
 import * as queries from './queries.ts';
 import { Input, type Reader } from './reader.ts';
@@ -23,7 +24,7 @@ import * as others from './settings.ts';
 const { anyBook, bodyOfABook } = bodies;
 
 /** By their names, and with others that are no readers; `delimited-text` in corpus/ is for `delimitedText`. */
-const READERS: object = { ...bodies, ...files, ...headers, ...page, ...queries, ...others };
+const READERS: object = { ...bodies, ...files, ...headers, ...http, ...page, ...queries, ...others };
 const CORPORA = readdirSync(pathTo('test/fuzz/corpus')).map((file) => file.replace('.txt', ''));
 
 /** Changed inputs of each reader, each night. */
@@ -40,6 +41,7 @@ const WORDS = [
   'true', '{}', '[]', '},{', '{"id":7}', '":{"', '\\"', '\\u0000', '\\ud800', '\xc3\xa9', '\xef\xbb\xbf', '\xed\xa0\x80',
   '&q=', '&sort=', '&year=', '&limit=', '&cursor=', '&offset=', '&title_contains=', '-title', '%C3%A9', '%00', '%E0%A4',
   '%2F', '""', ',"', '",', '"\n', '\r\n', '\n\n', 'sep=;\n', 'refused', 'publish date', 'W/"a"', 'count=exact', '://',
+  'HTTP/1.0', 'Host: h', 'Content-Length: 1', 'Transfer-Encoding: chunked', 'Connection: close', '\r\n0\r\n', '\r\n\r\n', ';a="b"',
   '127.0.0.1', '10.0.0.1', '[::1]', 'A. ', '\xe2\x80\x99', '\xcc\x88', '\xc4\xb0', '\xcf\x82', '\xe3\x82\x99', '\xc2\xad',
 ];
 
@@ -72,7 +74,7 @@ function changesOf(corpus: readonly string[]): fc.Arbitrary<string> {
 }
 
 describe('what is promised holds for any bytes', () => {
-  assert.equal(CORPORA.length, 16, 'each reader has a corpus');
+  assert.equal(CORPORA.length, 18, 'each reader has a corpus');
   for (const name of CORPORA) {
     test(name, async () => {
       const lines = readFileSync(pathTo(`test/fuzz/corpus/${name}.txt`), 'utf8').trimEnd();
