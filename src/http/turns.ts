@@ -4,7 +4,7 @@
 /** Milliseconds in a turn of the event loop for all that waits. */
 const TURN = 4;
 
-const waiting: (() => void)[] = [];
+let waiting: (() => void)[] = [];
 let isDue = false;
 
 /** Calls back in a later turn of the event loop, after those that wait already. */
@@ -16,7 +16,11 @@ export function awaitTurn(act: () => void): void {
 
 function takeTurns(): void {
   const end = performance.now() + TURN;
-  for (let count = waiting.length; count > 0 && performance.now() < end; count -= 1) waiting.shift()?.();
+  const due = waiting;
+  waiting = [];
+  let taken = 0;
+  for (; taken < due.length && performance.now() < end; taken += 1) due[taken]?.();
+  if (taken < due.length) waiting = [...due.slice(taken), ...waiting];
   isDue = waiting.length > 0;
   if (isDue) setImmediate(takeTurns);
 }
