@@ -2,7 +2,7 @@
 // Does not: know what came before it or comes behind it on its connection.
 
 import type { Socket } from 'node:net';
-import { type Answer, type BodyStream, headOf, writeAnswer, writeStream } from './answer.ts';
+import { type Answer, type BodyStream, headOf, isStream, writeAnswer, writeStream } from './answer.ts';
 import type { BodyTaker, Incoming } from './body.ts';
 import { Chunks } from './chunks.ts';
 import type { Head, RequestHeaders, UnreadableStatus } from './head.ts';
@@ -95,7 +95,7 @@ export class Request implements Incoming {
    */
   answer(answer: Answer, more: string, onBroken: (reason: unknown) => void): void {
     const { body } = answer;
-    const stream = typeof body === 'object' && 'chunks' in body ? body : undefined;
+    const stream = isStream(body) ? body : undefined;
     const { socket } = this.#carrier;
     if (this.progress !== 'unanswered' || socket.destroyed) {
       stream?.close(); // the client left while it was being opened
