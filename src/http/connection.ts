@@ -243,6 +243,7 @@ export class Connection implements Carrier {
     this.#received = undefined;
     this.#partOfHead = 0;
     this.#room[Symbol.dispose]();
+    this.socket.resume();
     this.#request?.endBody();
   }
 
@@ -253,7 +254,6 @@ export class Connection implements Carrier {
   #end(): void {
     this.#stopReading();
     this.socket.end();
-    this.socket.resume();
     const timer = setTimeout(() => this.socket.destroy(), this.#listener.times.linger).unref();
     this.socket.once('close', () => clearTimeout(timer));
   }
