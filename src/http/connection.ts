@@ -80,12 +80,14 @@ export class Connection implements Carrier {
     return this.#received !== undefined;
   }
 
-  /** Whether a request is in progress or arriving, or bytes have arrived since the last call. */
+  /** Whether a request is in progress or arriving, bytes have arrived since the last call, or it ends by itself. */
   isInUse(): boolean {
     const { bytesRead } = this.socket;
     const hasReceived = bytesRead > 0 && bytesRead !== this.#seen;
     this.#seen = bytesRead;
-    return hasReceived || this.#partOfHead > 0 || this.#request !== undefined || this.#hasNext;
+    return (
+      hasReceived || this.#isEnding || this.#partOfHead > 0 || this.#request !== undefined || this.#hasNext
+    );
   }
 
   /**
@@ -254,8 +256,10 @@ export class Connection implements Carrier {
   #end(): void {
     this.#stopReading();
     this.socket.end();
-    const timer = setTimeout(() => this.socket.destroy(), this.#listener.times.linger).unref();
-    this.socket.once('close', () => clearTimeout(timer));
+    this.socket.once('finish', () => {
+      const timer = setTimeout(() => this.socket.destroy(), this.#listener.times.linger).unref();
+      this.socket.once('close', () => clearTimeout(timer));
+    });
   }
 }
 
