@@ -221,7 +221,11 @@ export class Connection implements Carrier {
 
   /** Whether another request has arrived. One may be followed by an end of a line (RFC 9112 section 2.2). */
   get #hasNext(): boolean {
-    return this.#request?.isWhole !== false && (this.#received?.length ?? 0) > '\r\n'.length;
+    return this.#request?.isWhole !== false && this.#hasMore;
+  }
+
+  get #hasMore(): boolean {
+    return (this.#received?.length ?? 0) > '\r\n'.length;
   }
 
   /** Decides whether what has arrived waits, and whether more may come meanwhile. */
@@ -231,7 +235,7 @@ export class Connection implements Carrier {
     const isBehind = this.#request?.isWhole === true;
     if (!this.#room.take(isBehind ? (bytes?.length ?? 0) : 0)) return void this.socket.destroy();
     const isRead = this.#request === undefined || (!isBehind && this.#request.readsBody);
-    const mustWait = bytes !== undefined && (this.#awaitsTurn || !isRead);
+    const mustWait = this.#hasMore && (this.#awaitsTurn || !isRead);
     if (mustWait !== this.socket.isPaused()) mustWait ? this.socket.pause() : this.socket.resume();
   }
 
