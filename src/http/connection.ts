@@ -98,7 +98,7 @@ export class Connection implements Carrier {
     const { headers, wholeRequest, keepAlive, reader, readerWithoutRoom } = this.#listener.times;
     const { bytesWritten, writableLength } = this.socket;
     const isInHead = this.#partOfHead > 0;
-    const isArriving = !this.#isEnding && (isInHead || this.#request?.isWhole === false);
+    const isArriving = !this.#isEnding && (isInHead || this.#request?.readsBody === true);
     const isAnswered = this.#request === undefined || this.#request.progress === 'sent';
     const task = isArriving ? 'send' : isAnswered ? 'ask' : 'read';
     // The next part of an answer is written once the system has taken the one before.
@@ -155,7 +155,7 @@ export class Connection implements Carrier {
     if (this.#isReading || this.#isEnding || this.socket.destroyed) return;
     this.#isReading = true;
     if (this.#request === undefined && !this.#awaitsTurn) this.#readHead();
-    if (this.#request?.isWhole === false && !this.#isEnding) this.#readBody(this.#request, isItsTurn);
+    if (this.#request?.readsBody && !this.#isEnding) this.#readBody(this.#request, isItsTurn);
     this.#isReading = false;
     if (this.#isEnding) return;
     if (this.#received !== undefined || this.socket.isPaused()) this.#wait();
@@ -187,7 +187,6 @@ export class Connection implements Carrier {
   }
 
   #readBody(request: Request, isItsTurn: boolean): void {
-    if (!request.readsBody) return;
     if (this.#received === undefined) {
       if (this.#isOver) this.#refuse(400);
       return;
@@ -234,7 +233,7 @@ export class Connection implements Carrier {
     if (bytes !== undefined) this.#received = compact(bytes);
     const isBehind = this.#request?.isWhole === true;
     if (!this.#room.take(isBehind ? (bytes?.length ?? 0) : 0)) return void this.socket.destroy();
-    const isRead = this.#request === undefined || (!isBehind && this.#request.readsBody);
+    const isRead = this.#request === undefined || this.#request.readsBody;
     const mustWait = this.#hasMore && (this.#awaitsTurn || !isRead);
     if (mustWait !== this.socket.isPaused()) mustWait ? this.socket.pause() : this.socket.resume();
   }

@@ -66,7 +66,7 @@ export class Request implements Incoming {
   takeBody(taker: BodyTaker): void {
     const { socket, hasBytes } = this.#carrier;
     if (this.isWhole || this.progress !== 'unanswered' || socket.destroyed) {
-      taker.end(this.isWhole);
+      taker.end(this.bodyLength === 0); // of any other, a part has been dropped
       return;
     }
     this.#taker = taker;
@@ -113,6 +113,7 @@ export class Request implements Incoming {
     );
     if (stream !== undefined && !isToHead) {
       void this.#send(stream, head, !isOld, onBroken);
+      this.#carrier.proceed(); // the rest of the body is dropped
       return;
     }
     stream?.close();
@@ -148,7 +149,7 @@ export class Request implements Incoming {
       this.#endSending();
     } else {
       socket.write('', () => this.#endSending());
-      this.#carrier.proceed(); // the rest of the body is dropped
+      this.#carrier.proceed();
     }
   }
 
@@ -165,9 +166,9 @@ export class Request implements Incoming {
     this.#carrier.socket.destroy();
   }
 
-  /** Whether the body is taken, or dropped since the answer has ended. */
+  /** Whether more of the body is taken, or dropped since the answer has begun. */
   get readsBody(): boolean {
-    return this.#taker !== undefined || this.progress === 'ended' || this.progress === 'sent';
+    return !this.isWhole && (this.#taker !== undefined || this.progress !== 'unanswered');
   }
 
   get hasChunks(): boolean {
