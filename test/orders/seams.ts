@@ -4,6 +4,7 @@
 import type fc from 'fast-check';
 import { batches } from './batches.ts';
 import { changes } from './changes.ts';
+import { connections } from './connections.ts';
 import { followers } from './followers.ts';
 import { openLists } from './open-lists.ts';
 import { page } from './page.ts';
@@ -24,5 +25,6 @@ export const SEAMS: Readonly<Record<string, fc.IAsyncProperty<unknown>>> = {
   'the choice of a primary': primary,
   'reads from a standby': standby,
   'open lists': openLists,
+  'requests on connections': connections,
   'edits, deletions and undoing on the page': page,
 };
