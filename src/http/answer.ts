@@ -149,7 +149,6 @@ function drained(socket: Socket): Promise<void> {
       socket.off('drain', end).off('close', end);
       resolve();
     };
-    if (socket.destroyed) resolve();
-    else socket.on('drain', end).on('close', end);
+    socket.on('drain', end).on('close', end);
   });
 }

@@ -53,8 +53,6 @@ export class Connection implements Carrier {
   #task: 'send' | 'read' | 'ask' = 'ask';
   #progress = 0;
   #since = performance.now();
-  /** Bytes received at the last call of `isInUse`. */
-  #seen = -1;
 
   constructor(socket: Socket, listener: Listener) {
     this.socket = socket;
@@ -80,14 +78,9 @@ export class Connection implements Carrier {
     return this.#received !== undefined;
   }
 
-  /** Whether a request is in progress or arriving, bytes have arrived since the last call, or it ends by itself. */
-  isInUse(): boolean {
-    const { bytesRead } = this.socket;
-    const hasReceived = bytesRead > 0 && bytesRead !== this.#seen;
-    this.#seen = bytesRead;
-    return (
-      hasReceived || this.#isEnding || this.#partOfHead > 0 || this.#request !== undefined || this.#hasNext
-    );
+  /** Whether a request is in progress or arriving, or the connection ends by itself. */
+  get isInUse(): boolean {
+    return this.#isEnding || this.#partOfHead > 0 || this.#request !== undefined || this.#awaitsTurn;
   }
 
   /**
@@ -187,16 +180,15 @@ export class Connection implements Carrier {
   }
 
   #readBody(request: Request, isItsTurn: boolean): void {
-    if (this.#received === undefined) {
-      if (this.#isOver) this.#refuse(400);
-      return;
-    }
-    if (request.hasChunks && !isItsTurn) return void this.#awaitTurn();
+    if (this.#received === undefined) return void (this.#isOver && this.#refuse(400));
+    if (request.bodyLength === undefined && !isItsTurn) return void this.#awaitTurn();
     const length = request.readBody(this.#received);
     this.#drop(length);
+    if (this.#isEnding) return; // its taker has answered
     if (request.bodyStatus !== undefined) this.#refuse(request.bodyStatus);
     else if (request.isWhole) {
-      if (request.progress === 'sent') this.#endRequest();
+      request.endBody();
+      this.proceed();
     } else if (this.#received !== undefined && length > 0) this.#awaitTurn();
     else if (this.#isOver) this.#refuse(400);
   }
@@ -220,11 +212,8 @@ export class Connection implements Carrier {
 
   /** Whether another request has arrived. One may be followed by an end of a line (RFC 9112 section 2.2). */
   get #hasNext(): boolean {
-    return this.#request?.isWhole !== false && this.#hasMore;
-  }
-
-  get #hasMore(): boolean {
-    return (this.#received?.length ?? 0) > '\r\n'.length;
+    const length = (this.#received?.length ?? 0) + this.socket.readableLength;
+    return this.#request?.isWhole !== false && length > '\r\n'.length;
   }
 
   /** Decides whether what has arrived waits, and whether more may come meanwhile. */
@@ -234,7 +223,7 @@ export class Connection implements Carrier {
     const isBehind = this.#request?.isWhole === true;
     if (!this.#room.take(isBehind ? (bytes?.length ?? 0) : 0)) return void this.socket.destroy();
     const isRead = this.#request === undefined || this.#request.readsBody;
-    const mustWait = this.#hasMore && (this.#awaitsTurn || !isRead);
+    const mustWait = bytes !== undefined && bytes.length > '\r\n'.length && (this.#awaitsTurn || !isRead);
     if (mustWait !== this.socket.isPaused()) mustWait ? this.socket.pause() : this.socket.resume();
   }
 
@@ -246,7 +235,6 @@ export class Connection implements Carrier {
   #stopReading(): void {
     this.#isEnding = true;
     this.#received = undefined;
-    this.#partOfHead = 0;
     this.#room[Symbol.dispose]();
     this.socket.resume();
     this.#request?.endBody();

@@ -63,9 +63,14 @@ export class Request implements Incoming {
     return this.#carrier.socket.remoteAddress;
   }
 
+  /** Whether it has no answer, and its client is there. */
+  get #isAnswerable(): boolean {
+    return this.progress === 'unanswered' && !this.#carrier.socket.destroyed;
+  }
+
   takeBody(taker: BodyTaker): void {
     const { socket, hasBytes } = this.#carrier;
-    if (this.isWhole || this.progress !== 'unanswered' || socket.destroyed) {
+    if (this.isWhole || !this.#isAnswerable) {
       taker.end(this.bodyLength === 0); // of any other, a part has been dropped
       return;
     }
@@ -82,7 +87,7 @@ export class Request implements Incoming {
 
   /** Takes room for an answer until the system has all of it. @returns whether there is room. */
   takeRoom(answer: Answer): boolean {
-    if (this.#carrier.socket.destroyed) return true;
+    if (!this.#isAnswerable) return true;
     this.#releaseRoom = takeAnswerRoom(answer);
     return this.#releaseRoom !== undefined;
   }
@@ -97,22 +102,18 @@ export class Request implements Incoming {
     const { body } = answer;
     const stream = isStream(body) ? body : undefined;
     const { socket } = this.#carrier;
-    if (this.progress !== 'unanswered' || socket.destroyed) {
+    if (!this.#isAnswerable) {
       stream?.close(); // the client left while it was being opened
       return;
     }
     this.progress = 'begun';
     this.#stream = stream;
     const isToHead = this.method === 'HEAD';
-    const { isOld, isLast } = this.#head;
-    // In HTTP/1.0, a stream ends with the connection.
-    const head = headOf(
-      answer,
-      more,
-      this.#carrier.connectionLines(isLast || (isOld && stream !== undefined)),
-    );
+    const { isOld } = this.#head; // then a stream ends with the connection
+    const isLast = this.#head.isLast || (isOld && stream !== undefined);
+    const head = headOf(answer, more, this.#carrier.connectionLines(isLast));
     if (stream !== undefined && !isToHead) {
-      void this.#send(stream, head, !isOld, onBroken);
+      void this.#send(stream, head, onBroken);
       this.#carrier.proceed(); // the rest of the body is dropped
       return;
     }
@@ -121,15 +122,10 @@ export class Request implements Incoming {
     this.#endAnswer();
   }
 
-  async #send(
-    stream: BodyStream,
-    head: string,
-    isChunked: boolean,
-    onBroken: (reason: unknown) => void,
-  ): Promise<void> {
+  async #send(stream: BodyStream, head: string, onBroken: (reason: unknown) => void): Promise<void> {
     const { socket } = this.#carrier;
     try {
-      await writeStream(socket, stream, head, isChunked);
+      await writeStream(socket, stream, head, !this.#head.isOld);
       if (!socket.destroyed) this.#endAnswer();
     } catch (error) {
       if (socket.destroyed) return; // the client has left
@@ -166,13 +162,9 @@ export class Request implements Incoming {
     this.#carrier.socket.destroy();
   }
 
-  /** Whether more of the body is taken, or dropped since the answer has begun. */
+  /** Whether more of the body is taken, or dropped since the answer began. */
   get readsBody(): boolean {
     return !this.isWhole && (this.#taker !== undefined || this.progress !== 'unanswered');
-  }
-
-  get hasChunks(): boolean {
-    return this.#chunks !== undefined;
   }
 
   /** The status of the answer if the body cannot be read. */
@@ -192,7 +184,6 @@ export class Request implements Incoming {
       this.#taker?.take(length === bytes.length ? bytes : bytes.subarray(0, length));
       this.isWhole = this.#bodyLeft === 0;
     }
-    if (this.isWhole) this.endBody();
     return length;
   }
 
@@ -215,6 +206,5 @@ export class Request implements Incoming {
     this.leave();
     this.#stream?.close();
     this.#releaseRoom?.();
-    this.#releaseRoom = undefined;
   }
 }
