@@ -12,6 +12,10 @@ export interface BodyStream {
   close(): void;
 }
 
+export function isStream(body: Answer['body']): body is BodyStream {
+  return typeof body === 'object' && 'chunks' in body;
+}
+
 export interface Answer {
   readonly status: number;
   /** Content-Length is added if the length of the body is known. A list that many answers share costs least. */
@@ -83,21 +87,16 @@ function dateLine(): string {
 }
 
 /**
- * Writes an answer whose body is known.
+ * Writes an answer whose body is known, or the head of any other.
  * @param head without the empty line.
  * @param isToHead whether only the head is sent.
  */
 export function writeAnswer(socket: Socket, answer: Answer, head: string, isToHead: boolean): void {
-  const body = answer.body as string | Uint8Array | undefined;
-  const isWithoutBody = isToHead || answer.status === 204 || answer.status === 304;
-  if (body === undefined && isWithoutBody) {
-    socket.write(`${head}\r\n`, 'latin1');
-    return;
-  }
-  const length = answer.length ?? Buffer.byteLength(body ?? '');
-  const whole = `${head}content-length: ${length}\r\n\r\n`;
-  if (isToHead || body === undefined) socket.write(whole, 'latin1');
-  else write(socket, whole, body, length, '');
+  const { status, body = '', length } = answer;
+  const isBare = status === 204 || status === 304 || (isToHead && answer.body === undefined);
+  if (isBare || isStream(body)) return void socket.write(`${head}\r\n`, 'latin1');
+  const bytes = length ?? Buffer.byteLength(body);
+  write(socket, `${head}content-length: ${bytes}\r\n\r\n`, isToHead ? '' : body, isToHead ? 0 : bytes, '');
 }
 
 /**
@@ -150,7 +149,6 @@ function drained(socket: Socket): Promise<void> {
       socket.off('drain', end).off('close', end);
       resolve();
     };
-    if (socket.destroyed) resolve();
-    else socket.on('drain', end).on('close', end);
+    socket.on('drain', end).on('close', end);
   });
 }

@@ -53,8 +53,6 @@ export class Connection implements Carrier {
   #task: 'send' | 'read' | 'ask' = 'ask';
   #progress = 0;
   #since = performance.now();
-  /** Bytes received at the last call of `isInUse`. */
-  #seen = -1;
 
   constructor(socket: Socket, listener: Listener) {
     this.socket = socket;
@@ -76,12 +74,13 @@ export class Connection implements Carrier {
     return this.#isOver || this.socket.destroyed;
   }
 
-  /** Whether a request is in progress or arriving, or bytes have arrived since the last call. */
-  isInUse(): boolean {
-    const { bytesRead } = this.socket;
-    const hasReceived = bytesRead > 0 && bytesRead !== this.#seen;
-    this.#seen = bytesRead;
-    return hasReceived || this.#partOfHead > 0 || this.#request !== undefined || this.#hasNext;
+  get hasBytes(): boolean {
+    return this.#received !== undefined;
+  }
+
+  /** Whether a request is in progress or arriving, or the connection ends by itself. */
+  get isInUse(): boolean {
+    return this.#isEnding || this.#partOfHead > 0 || this.#request !== undefined || this.#awaitsTurn;
   }
 
   /**
@@ -92,7 +91,7 @@ export class Connection implements Carrier {
     const { headers, wholeRequest, keepAlive, reader, readerWithoutRoom } = this.#listener.times;
     const { bytesWritten, writableLength } = this.socket;
     const isInHead = this.#partOfHead > 0;
-    const isArriving = !this.#isEnding && (isInHead || this.#request?.isWhole === false);
+    const isArriving = !this.#isEnding && (isInHead || this.#request?.readsBody === true);
     const isAnswered = this.#request === undefined || this.#request.progress === 'sent';
     const task = isArriving ? 'send' : isAnswered ? 'ask' : 'read';
     // The next part of an answer is written once the system has taken the one before.
@@ -149,7 +148,7 @@ export class Connection implements Carrier {
     if (this.#isReading || this.#isEnding || this.socket.destroyed) return;
     this.#isReading = true;
     if (this.#request === undefined && !this.#awaitsTurn) this.#readHead();
-    if (this.#request?.isWhole === false && !this.#isEnding) this.#readBody(this.#request, isItsTurn);
+    if (this.#request?.readsBody && !this.#isEnding) this.#readBody(this.#request, isItsTurn);
     this.#isReading = false;
     if (this.#isEnding) return;
     if (this.#received !== undefined || this.socket.isPaused()) this.#wait();
@@ -181,17 +180,15 @@ export class Connection implements Carrier {
   }
 
   #readBody(request: Request, isItsTurn: boolean): void {
-    if (!request.readsBody) return;
-    if (this.#received === undefined) {
-      if (this.#isOver) this.#refuse(400);
-      return;
-    }
+    if (this.#received === undefined) return void (this.#isOver && this.#refuse(400));
     if (request.chunks !== undefined && !isItsTurn) return void this.#awaitTurn();
     const length = request.readBody(this.#received);
     this.#drop(length);
+    if (this.#isEnding) return; // its taker has answered
     if (request.chunks?.status !== undefined) this.#refuse(request.chunks.status);
     else if (request.isWhole) {
-      if (request.progress === 'sent') this.#endRequest();
+      request.endBody();
+      this.proceed();
     } else if (this.#received !== undefined && length > 0) this.#awaitTurn();
     else if (this.#isOver) this.#refuse(400);
   }
@@ -215,7 +212,8 @@ export class Connection implements Carrier {
 
   /** Whether another request has arrived. One may be followed by an end of a line (RFC 9112 section 2.2). */
   get #hasNext(): boolean {
-    return this.#request?.isWhole !== false && (this.#received?.length ?? 0) > '\r\n'.length;
+    const length = (this.#received?.length ?? 0) + this.socket.readableLength;
+    return this.#request?.isWhole !== false && length > '\r\n'.length;
   }
 
   /** Decides whether what has arrived waits, and whether more may come meanwhile. */
@@ -224,8 +222,8 @@ export class Connection implements Carrier {
     if (bytes !== undefined) this.#received = compact(bytes);
     const isBehind = this.#request?.isWhole === true;
     if (!this.#room.take(isBehind ? (bytes?.length ?? 0) : 0)) return void this.socket.destroy();
-    const isRead = this.#request === undefined || (!isBehind && this.#request.readsBody);
-    const mustWait = bytes !== undefined && (this.#awaitsTurn || !isRead);
+    const isRead = this.#request === undefined || this.#request.readsBody;
+    const mustWait = bytes !== undefined && bytes.length > '\r\n'.length && (this.#awaitsTurn || !isRead);
     if (mustWait !== this.socket.isPaused()) mustWait ? this.socket.pause() : this.socket.resume();
   }
 
@@ -237,8 +235,8 @@ export class Connection implements Carrier {
   #stopReading(): void {
     this.#isEnding = true;
     this.#received = undefined;
-    this.#partOfHead = 0;
     this.#room[Symbol.dispose]();
+    this.socket.resume();
     this.#request?.endBody();
   }
 
@@ -249,9 +247,10 @@ export class Connection implements Carrier {
   #end(): void {
     this.#stopReading();
     this.socket.end();
-    this.socket.resume();
-    const timer = setTimeout(() => this.socket.destroy(), this.#listener.times.linger).unref();
-    this.socket.once('close', () => clearTimeout(timer));
+    this.socket.once('finish', () => {
+      const timer = setTimeout(() => this.socket.destroy(), this.#listener.times.linger).unref();
+      this.socket.once('close', () => clearTimeout(timer));
+    });
   }
 }
 

@@ -2,7 +2,7 @@
 // Does not: know what came before it or comes behind it on its connection.
 
 import type { Socket } from 'node:net';
-import { type Answer, type BodyStream, headOf, writeAnswer, writeStream } from './answer.ts';
+import { type Answer, type BodyStream, headOf, isStream, writeAnswer, writeStream } from './answer.ts';
 import type { BodyTaker, Incoming } from './body.ts';
 import { Chunks } from './chunks.ts';
 import type { Head, RequestHeaders } from './head.ts';
@@ -15,6 +15,8 @@ export interface Carrier {
   readonly socket: Socket;
   /** Whether the client has closed its side, or has gone. */
   readonly hasLeft: boolean;
+  /** Whether bytes have arrived behind the head. */
+  readonly hasBytes: boolean;
   /** To be called when the request takes its body, and when its answer has ended or the system has all of it. */
   proceed(): void;
   /**
@@ -62,14 +64,19 @@ export class Request implements Incoming {
     return this.#carrier.socket.remoteAddress;
   }
 
+  /** Whether it has no answer, and its client is there. */
+  get #isAnswerable(): boolean {
+    return this.progress === 'unanswered' && !this.#carrier.socket.destroyed;
+  }
+
   takeBody(taker: BodyTaker): void {
-    const { socket } = this.#carrier;
-    if (this.isWhole || this.progress !== 'unanswered' || socket.destroyed) {
-      taker.end(this.isWhole);
+    const { socket, hasBytes } = this.#carrier;
+    if (this.isWhole || !this.#isAnswerable) {
+      taker.end(this.bodyLength === 0); // of any other, a part has been dropped
       return;
     }
     this.#taker = taker;
-    if (this.#head.isExpecting) socket.write(CONTINUE, 'latin1');
+    if (this.#head.isExpecting && !hasBytes) socket.write(CONTINUE, 'latin1');
     this.#carrier.proceed();
   }
 
@@ -81,7 +88,7 @@ export class Request implements Incoming {
 
   /** Takes room for an answer until the system has all of it. @returns whether there is room. */
   takeRoom(answer: Answer): boolean {
-    if (this.#carrier.socket.destroyed) return true;
+    if (!this.#isAnswerable) return true;
     this.#releaseRoom = takeAnswerRoom(answer);
     return this.#releaseRoom !== undefined;
   }
@@ -94,24 +101,21 @@ export class Request implements Incoming {
    */
   answer(answer: Answer, more: string, onBroken: (reason: unknown) => void): void {
     const { body } = answer;
-    const stream = typeof body === 'object' && 'chunks' in body ? body : undefined;
+    const stream = isStream(body) ? body : undefined;
     const { socket } = this.#carrier;
-    if (this.progress !== 'unanswered' || socket.destroyed) {
+    if (!this.#isAnswerable) {
       stream?.close(); // the client left while it was being opened
       return;
     }
     this.progress = 'begun';
     this.#stream = stream;
     const isToHead = this.method === 'HEAD';
-    const { isOld, isLast } = this.#head;
-    // In HTTP/1.0, a stream ends with the connection.
-    const head = headOf(
-      answer,
-      more,
-      this.#carrier.connectionLines(isLast || (isOld && stream !== undefined)),
-    );
+    const { isOld } = this.#head; // then a stream ends with the connection
+    const isLast = this.#head.isLast || (isOld && stream !== undefined);
+    const head = headOf(answer, more, this.#carrier.connectionLines(isLast));
     if (stream !== undefined && !isToHead) {
-      void this.#send(stream, head, !isOld, onBroken);
+      void this.#send(stream, head, onBroken);
+      this.#carrier.proceed(); // the rest of the body is dropped
       return;
     }
     stream?.close();
@@ -119,15 +123,10 @@ export class Request implements Incoming {
     this.#endAnswer();
   }
 
-  async #send(
-    stream: BodyStream,
-    head: string,
-    isChunked: boolean,
-    onBroken: (reason: unknown) => void,
-  ): Promise<void> {
+  async #send(stream: BodyStream, head: string, onBroken: (reason: unknown) => void): Promise<void> {
     const { socket } = this.#carrier;
     try {
-      await writeStream(socket, stream, head, isChunked);
+      await writeStream(socket, stream, head, !this.#head.isOld);
       if (!socket.destroyed) this.#endAnswer();
     } catch (error) {
       if (socket.destroyed) return; // the client has left
@@ -147,7 +146,7 @@ export class Request implements Incoming {
       this.#endSending();
     } else {
       socket.write('', () => this.#endSending());
-      this.#carrier.proceed(); // the rest of the body is dropped
+      this.#carrier.proceed();
     }
   }
 
@@ -164,9 +163,9 @@ export class Request implements Incoming {
     this.#carrier.socket.destroy();
   }
 
-  /** Whether the body is taken, or dropped since the answer has ended. */
+  /** Whether more of the body is taken, or dropped since the answer began. */
   get readsBody(): boolean {
-    return this.#taker !== undefined || this.progress === 'ended' || this.progress === 'sent';
+    return !this.isWhole && (this.#taker !== undefined || this.progress !== 'unanswered');
   }
 
   /** Reads on in the body. @returns how many of the bytes it has read; those that it has not are to come again. */
@@ -181,7 +180,6 @@ export class Request implements Incoming {
       this.#taker?.take(length === bytes.length ? bytes : bytes.subarray(0, length));
       this.isWhole = this.#bodyLeft === 0;
     }
-    if (this.isWhole) this.endBody();
     return length;
   }
 
@@ -204,6 +202,5 @@ export class Request implements Incoming {
     this.leave();
     this.#stream?.close();
     this.#releaseRoom?.();
-    this.#releaseRoom = undefined;
   }
 }

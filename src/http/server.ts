@@ -62,10 +62,9 @@ export class HttpServer {
   async close(lastRequest: number, grace: number): Promise<void> {
     this.#listener.isStopping = true;
     const closed = new Promise((resolve) => this.server.close(resolve));
-    for (const connection of this.#connections) connection.isInUse();
     // In the next turn of the event loop, which first reads what arrived while other connections were served.
     const idle = setInterval(
-      () => setImmediate(() => this.#end((connection) => !connection.isInUse())),
+      () => setImmediate(() => this.#end((connection) => !connection.isInUse)),
       lastRequest,
     );
     const overdue = setTimeout(() => this.#end(() => true), grace);

@@ -4,6 +4,7 @@
 import type fc from 'fast-check';
 import { batches } from './batches.ts';
 import { changes } from './changes.ts';
+import { connections } from './connections.ts';
 import { followers } from './followers.ts';
 import { openLists } from './open-lists.ts';
 import { page } from './page.ts';
@@ -15,6 +16,9 @@ import { undos } from './undo.ts';
 /** Those beneath which the driver of PostgreSQL runs: an order takes ten times as long. */
 export const SLOW_SEAMS: readonly string[] = ['the choice of a primary', 'reads from a standby'];
 
+/** Those that need neither a store nor a driver: an order takes a tenth of the time, and there are more of them. */
+export const QUICK_SEAMS: readonly string[] = ['requests on connections'];
+
 export const SEAMS: Readonly<Record<string, fc.IAsyncProperty<unknown>>> = {
   'calls in batches': batches,
   'changes on PostgreSQL': changes,
@@ -24,5 +28,6 @@ export const SEAMS: Readonly<Record<string, fc.IAsyncProperty<unknown>>> = {
   'the choice of a primary': primary,
   'reads from a standby': standby,
   'open lists': openLists,
+  'requests on connections': connections,
   'edits, deletions and undoing on the page': page,
 };
