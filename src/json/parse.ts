@@ -82,7 +82,7 @@ function isIntegerText(text: string): boolean {
 }
 
 /** Each value but the first one of all follows a comma or an opening bracket that is not part of a string. */
-export function hasTooManyValues(text: Buffer): boolean {
+export function hasTooManyValues(text: Uint8Array): boolean {
   if (text.length <= MOST_VALUES) return false;
   let values = 0;
   let isInString = false;

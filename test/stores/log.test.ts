@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { SQLITE, STORES, startTestService } from '../support/service.ts';
-import { executeOn } from '../support/sql.ts';
+import { executeOn, runOn } from '../support/sql.ts';
 
 const ROWS = {
   SQLite: 'select book, last, title, author, year from book_log where book > 0 order by number',
@@ -66,6 +66,28 @@ for (const store of STORES) {
         await client.request('POST', '/undo', { body: { change } });
         await sql("insert into books (id, title) values (1, 'again')");
         assert.deepEqual(await titles(1), ['again', null, 'C', 'A, replaced', 'A']);
+      });
+
+    if (store === SQLITE)
+      test('it has new books once if triggers of others change them or store more', async (context) => {
+        const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+        context.after(stop);
+        await runOn(
+          dbUrl,
+          `create trigger change before insert on books when new.title = 'third' begin
+             update books set year = 7 where title = 'first'; end;
+           create trigger follow after insert on books when new.title = 'fourth' begin insert into books (title) values ('fifth'); end`,
+        );
+        await client.request('POST', '/books', { body: [{ title: 'first' }, {}, { title: 'third' }] });
+        await client.create({ title: 'fourth' });
+        const rows = await executeOn(dbUrl, ROWS.SQLite);
+        assert.deepEqual(rows.map(Object.values), [
+          [1, 2, null, null, null],
+          [1, 1, 'first', '', 0],
+          [3, 3, null, null, null],
+          [4, 4, null, null, null],
+          [5, 5, null, null, null],
+        ]);
       });
 
     test('each change has a number, while several programs store books together', async (context) => {
