@@ -70,10 +70,15 @@ export class Writes {
           and rowid <= (select max(rowid) from book_requests) - ${KEPT_KEYS})`);
   }
 
-  insert(books: readonly BookFields[]): number[] {
+  /** Lets other work run if it takes long. @returns the ids, in the order of the books. */
+  async insert(books: readonly BookFields[]): Promise<number[]> {
     this.log.noteNew();
     const first = this.#last + 1;
-    for (let done = 0; done < books.length; ) done += this.#insertSome(first + done, books, done);
+    const turn = new Turn(this.#turn);
+    for (let done = 0; done < books.length; ) {
+      done += this.#insertSome(first + done, books, done);
+      if (turn.isOver) await turn.next();
+    }
     this.log.noteStored(first, first + books.length - 1);
     return books.map((_, position) => first + position);
   }
@@ -165,15 +170,7 @@ export class Writes {
         return { ids: JSON.parse(String(known.ids)), isReplay: true };
       }
     }
-    this.log.noteNew();
-    const first = this.#last + 1;
-    const turn = new Turn(this.#turn);
-    for (let done = 0; done < books.length; ) {
-      done += this.#insertSome(first + done, books, done);
-      if (turn.isOver) await turn.next();
-    }
-    this.log.noteStored(first, first + books.length - 1);
-    const ids = books.map((_, position) => first + position);
+    const ids = await this.insert(books);
     if (once !== undefined) this.#keep(once, ids);
     return { ids, isReplay: false };
   }
