@@ -43,7 +43,7 @@ test('rules 29, 32 and 34: deploy/nginx.conf counts the logins of a client, lets
     return index.status === 200;
   });
   const urls = [...(await index.text()).matchAll(/ (?:href|src)="(v\/[^"]+)"/g)].map(([, url = '']) => url);
-  assert.ok(urls.length > 10);
+  assert.equal(urls.length, 2);
   for (const url of urls) {
     const file = await fetch(new URL(url, `${proxy.url}/catalogue/`));
     assert.deepEqual([file.status, file.headers.get('cache-control')], [200, 'max-age=31536000, immutable']);
