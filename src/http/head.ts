@@ -45,6 +45,7 @@ const LENGTH = /^\d{1,20}$/;
 const LONGEST = '18446744073709551615'; // 64 bits
 
 const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
+const CONTINUE = /(?:^|,)[\t ]*100-continue[\t ]*(?:,|$)/i;
 const KEEP_ALIVE = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
 
 const [TAB, LF, CR, BLANK] = [9, 10, 13, 32];
@@ -162,7 +163,7 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
         connection = joined(connection, text.slice(first, last));
         break;
       case 'expect':
-        isExpecting ||= !isOld && text.slice(first, last).toLowerCase() === '100-continue';
+        isExpecting ||= !isOld && CONTINUE.test(text.slice(first, last));
         break;
       case 'upgrade':
         isUpgrade = true;

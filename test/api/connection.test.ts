@@ -273,7 +273,7 @@ describe('pipelined requests', () => {
     test(`rule 20: an answer ${what} is the last one: ${isLast}`, async () => {
       const server = new Server();
       const client = server.connect().setEncoding('latin1');
-      const expect = isExpecting ? 'expect: 100-continue\r\n' : '';
+      const expect = isExpecting ? 'expect: x, 100-Continue\r\n' : '';
       client.write(`POST / HTTP/1.1\r\nhost: test\r\n${expect}content-length: ${GET.length}\r\n\r\n`);
       const request = await nextOf(server, 0);
       const body = isTaken ? readBody(request, MEBIBYTE) : undefined;
