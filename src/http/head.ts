@@ -45,6 +45,7 @@ const CHUNKED = /^ *chunked *$/i;
 const LENGTH = /^\d{1,20}$/;
 
 const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
+const CONTINUE = /(?:^|,)[\t ]*100-continue[\t ]*(?:,|$)/i;
 const KEEP_ALIVE = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
 
 const [LF, CR] = [10, 13];
@@ -168,7 +169,7 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
         connection = joined(connection, text.slice(first, last));
         break;
       case 'expect':
-        isExpecting ||= !isOld && text.slice(first, last).toLowerCase() === '100-continue';
+        isExpecting ||= !isOld && CONTINUE.test(text.slice(first, last));
         break;
       case 'upgrade':
         isUpgrade = true;

@@ -110,8 +110,11 @@ export class Request implements Incoming {
     this.progress = 'begun';
     this.#stream = stream;
     const isToHead = this.method === 'HEAD';
-    const { isOld } = this.#head; // then a stream ends with the connection
-    const isLast = this.#head.isLast || (isOld && stream !== undefined);
+    const { isOld, isExpecting } = this.#head;
+    // What such a client sends now is the body or, from proxies with CVE-2024-24791, the next request.
+    const isUncertain = isExpecting && !this.isWhole && this.#taker === undefined;
+    // In HTTP/1.0, a stream ends with the connection.
+    const isLast = this.#head.isLast || isUncertain || (isOld && stream !== undefined);
     const head = headOf(answer, more, this.#carrier.connectionLines(isLast));
     if (stream !== undefined && !isToHead) {
       void this.#send(stream, head, onBroken);

@@ -231,6 +231,36 @@ describe('pipelined requests', () => {
     assert.equal(all, 1000);
   });
 
+  for (const { what, isTaken, isExpecting, isLast } of [
+    {
+      what: 'without its body to a client that waits for 100',
+      isTaken: false,
+      isExpecting: true,
+      isLast: true,
+    },
+    { what: 'without its body to another client', isTaken: false, isExpecting: false, isLast: false },
+    { what: 'with its body to a client that waits for 100', isTaken: true, isExpecting: true, isLast: false },
+  ]) {
+    test(`rule 20: an answer ${what} is the last one: ${isLast}`, async () => {
+      const server = new Server();
+      const client = server.connect().setEncoding('latin1');
+      const expect = isExpecting ? 'expect: x, 100-Continue\r\n' : '';
+      client.write(`POST / HTTP/1.1\r\nhost: test\r\n${expect}content-length: ${GET.length}\r\n\r\n`);
+      const request = await nextOf(server, 0);
+      const body = isTaken ? readBody(request, MEBIBYTE) : undefined;
+      if (!isTaken) answer(request);
+      await settled();
+      client.write(GET); // its body, or the next request of a client that has left the body out
+      if (isTaken) answer(request, await body);
+      client.write(GET);
+      for (let turn = 0; turn < 5; turn += 1) await settled();
+      assert.deepEqual(
+        [/connection: close/.test(String(client.read())), server.got.length],
+        [isLast, isLast ? 1 : 2],
+      );
+    });
+  }
+
   for (const { what, sent, isLast } of [
     { what: 'an end of a line follows it', sent: `${GET}\r\n`, isLast: true },
     { what: 'another request follows it', sent: GET + GET, isLast: false },

@@ -3,28 +3,19 @@
 // say. Needs the packages nginx and caddy. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import type { RawAnswer } from '../../conformance/answers.ts';
-import { CHUNKED, unreadable } from '../../conformance/raw-requests.ts';
-import { accepts, Client, Connection, parseAnswers, readEnvelope, type Target } from '../support/client.ts';
+import { Client } from '../support/client.ts';
 import { blockOf } from '../support/documents.ts';
 import { answer, passOn, startFront } from '../support/front.ts';
 import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
-import { HOST } from '../support/raw-requests.ts';
 import { pathTo } from '../support/repository.ts';
-import {
-  pageOf,
-  type ServiceProcess,
-  SQLITE,
-  startServiceProcess,
-  temporaryFolder,
-} from '../support/service.ts';
+import { pageOf, type ServiceProcess, SQLITE, startServiceProcess } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
-import { startProgram, untilRefused } from './programs.ts';
+import { untilRefused } from './programs.ts';
+import { documented, startCaddy, startNginx } from './proxies.ts';
 
 const TRUSTING = { HOST: '127.0.0.1', TRUST_PROXY: '127.0.0.1' };
 
@@ -52,7 +43,7 @@ test('rules 29, 32 and 34: deploy/nginx.conf counts the logins of a client, lets
     return index.status === 200;
   });
   const urls = [...(await index.text()).matchAll(/ (?:href|src)="(v\/[^"]+)"/g)].map(([, url = '']) => url);
-  assert.ok(urls.length > 10);
+  assert.equal(urls.length, 2);
   for (const url of urls) {
     const file = await fetch(new URL(url, `${proxy.url}/catalogue/`));
     assert.deepEqual([file.status, file.headers.get('cache-control')], [200, 'max-age=31536000, immutable']);
@@ -123,12 +114,7 @@ const PROXIES: Readonly<Record<string, Start>> = {
       .replace('reverse_proxy 127.0.0.1:8082', `reverse_proxy 127.0.0.1:${page}`)
       .replace('{\n', `{\n\ttls ${CERTIFICATE} ${KEY}\n`)
       .replace(/\treverse_proxy [\s\S]*\t\}\n/, (all) => `\thandle_path ${under}* {\n${all}\t}\n`);
-    const home = temporaryFolder();
-    const file = join(home, 'Caddyfile');
-    writeFileSync(file, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${block}`);
-    const command = ['caddy', 'run', '--config', file, '--adapter', 'caddyfile'];
-    const env = { ...process.env, HOME: home, XDG_DATA_HOME: home, XDG_CONFIG_HOME: home };
-    const { stop } = await startProgram(command, () => accepts('127.0.0.1', port), env);
+    const { stop } = await startCaddy(port, block);
     return { url: `https://localhost:${port}`, stop };
   },
 };
@@ -196,187 +182,3 @@ test('rule H3: the longest wait for a change, answered some seconds late, is ans
   });
   await Promise.all(behind);
 });
-
-test('rules 9 and 20: behind an nginx whose connections to the service clients share, after each hostile request every client still gets its own answers', async (context) => {
-  const service = await startServiceProcess(await SQLITE.freshUrl());
-  context.after(() => service.stop());
-  const proxy = await startNginx((port) => SHARING(port, service.port));
-  context.after(() => proxy.stop());
-  const { client } = service;
-  const authorization = `Authorization: ${client.token}\r\n`;
-  const victim = await client.create({ title: 'victim' });
-  const own = [await client.create({ title: 'one' }), await client.create({ title: 'other' })];
-  const stored = await client.list();
-
-  /** Requests one book; fails unless exactly that is answered. */
-  async function assertHonest(connection: Connection, id: number, name: string): Promise<void> {
-    const { length } = parseAnswers(connection.received);
-    const headers = `${HOST}${authorization}X-Request-Id: honest-${id}-${length}\r\n`;
-    await connection.send(`GET /book/${id} HTTP/1.1\r\n${headers}\r\n`);
-    const answer = (await connection.answers(length + 1))[length] as RawAnswer;
-    assert.deepEqual([answer.status, answer.headers['x-request-id']], [200, `honest-${id}-${length}`], name);
-    assert.equal(readEnvelope(answer.body, 200).data.id, id, name);
-  }
-
-  const smuggled = `DELETE /book/${victim.id} HTTP/1.1\r\n${HOST}${authorization}\r\n`;
-  const attacks = [...unreadable(HOST), ...ambiguous(HOST, authorization, smuggled)].flatMap(([, bytes]) => {
-    const whole = Buffer.from(bytes as Uint8Array);
-    // If one side reads the request as incomplete and the other as complete, the removal would become a request.
-    return /Transfer-Encoding|Content-Length/.test(`${whole}`) ? [whole, whole.subarray(0, -2)] : [whole];
-  });
-  assert.ok(attacks.length > 100);
-  const others = own.map(({ id }) => ({ id, connection: new Connection(proxy) }));
-  for (const bytes of attacks) {
-    const attacker = new Connection(proxy);
-    attacker.socket.write(bytes);
-    const same = new Connection(proxy);
-    // The proxy may wait for more bytes: the other clients continue meanwhile, on the connections that it shares.
-    for (const { id, connection } of [...others, { id: victim.id, connection: same }])
-      await assertHonest(connection, id, `${bytes}`);
-    same.socket.destroy();
-    attacker.socket.destroy();
-    await attacker.closed;
-    for (const { status, headers, body } of parseAnswers(attacker.received))
-      if (headers['x-request-id'] !== undefined) readEnvelope(body, status); // else the proxy's own
-  }
-  for (const { connection } of others) connection.socket.destroy();
-  const books = await client.list();
-  assert.deepEqual(books.slice(0, stored.length), stored);
-  assert.ok(
-    books.slice(stored.length).every(({ title }) => title === ''),
-    'an incomplete request stored a book',
-  );
-});
-
-interface Nginx extends Target {
-  /** Resolves once no process of it has the earlier configuration. */
-  reload(http: string): Promise<void>;
-  stop(): Promise<void>;
-}
-
-/**
- * Starts nginx in a separate folder, on a free port.
- * @param configure returns what its http section has, for this port.
- */
-async function startNginx(configure: (port: number) => string): Promise<Nginx> {
-  const folder = temporaryFolder();
-  const port = await unusedPort();
-  const file = join(folder, 'nginx.conf');
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => {
-    mkdirSync(join(folder, name));
-    return `${name}_temp_path ${folder}/${name};`;
-  });
-  const write = (http: string) => {
-    const whole = `daemon off;
-user root; # it keeps large bodies in the folder
-pid ${folder}/nginx.pid;
-events { worker_connections 1024; }
-http {
-  access_log off;
-  ${temporary.join(' ')}
-  ${http}
-}`;
-    writeFileSync(file, whole);
-  };
-  write(configure(port));
-  const { pid, signal, stop } = await startProgram(
-    ['nginx', '-p', folder, '-c', file, '-e', join(folder, 'error.log')],
-    () => accepts('127.0.0.1', port),
-  );
-  const workers = () => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
-  return {
-    url: `http://127.0.0.1:${port}`,
-    port,
-    stop,
-    async reload(http) {
-      const old = workers();
-      write(http);
-      signal('SIGHUP');
-      await waitUntil(() => {
-        const now = workers();
-        return now.length > 0 && !now.some((pid) => old.includes(pid));
-      });
-    },
-  };
-}
-
-/**
- * deploy/nginx.conf on a port, with these processes behind it.
- * @param ports of their API.
- * @param pages ports of the pages of two processes.
- */
-function documented(port: number, ports: readonly number[], pages = [1, 1]): string {
-  return readFileSync(pathTo('deploy/nginx.conf'), 'utf8')
-    .replace(
-      /^ *server 127\.0\.0\.1:8080 (.*)\n.*:8090 .*$/m,
-      ports.map((port) => `  server 127.0.0.1:${port} $1`).join('\n'),
-    )
-    .replace('127.0.0.1:8082', `127.0.0.1:${pages[0]}`)
-    .replace('127.0.0.1:8092', `127.0.0.1:${pages[1]}`)
-    .replace('server {\n', `server {\n  listen 127.0.0.1:${port};\n`);
-}
-
-/** A proxy with few connections to the service, so that clients share them. */
-const SHARING = (port: number, service: number) => `
-  upstream books { server 127.0.0.1:${service}; keepalive 2; }
-  server {
-    listen 127.0.0.1:${port};
-    client_max_body_size 8m;
-    ignore_invalid_headers off;
-    location / {
-      proxy_pass http://books;
-      proxy_http_version 1.1;
-      proxy_request_buffering off;
-      proxy_set_header Connection "";
-    }
-  }`;
-
-/**
- * Requests that two programs might parse differently: one reads the smuggled request as part of the body, the other as
- * the next request.
- */
-function ambiguous(host: string, authorization: string, smuggled: string): [string, string][] {
-  const length = (count: number) => `Content-Length: ${count}\r\n`;
-  const post = (headers: string, body: string) =>
-    `POST /book HTTP/1.1\r\n${host}${authorization}${headers}\r\n${body}`;
-  const whole = `2\r\n{}\r\n0\r\n\r\n${smuggled}`;
-  const name = 'Transfer-Encoding';
-  const chunked = [
-    ...[`${name}: chunked`, `${name}:chunked`, `${name}: Chunked `, `${name}:\tchunked`, `${name} : chunked`],
-    ...[` ${name}: chunked`, `X: y\n${name}: chunked`, `X: y\r${name}: chunked`, `${name}:\r\n chunked`],
-    ...[`${name}: gzip, chunked`, `${name}: chunked, identity`, `${name}: identity\r\n${name}: chunked`],
-    ...[`${name}: chunked\r\n${name}: x`, `${name}: "chunked"`, `${name}: \x0bchunked`, `${name}: xchunked`],
-    ...['Transfer_Encoding: chunked', `${name}: chunked\x00`, `${name}: chunk`, `${name};: chunked`],
-  ];
-  return [
-    ...chunked.flatMap((line): [string, string][] => [
-      [`${line} and a length after it`, post(`${line}\r\n${length(whole.length)}`, whole)],
-      [`${line} and a length before it`, post(`${length(whole.length)}${line}\r\n`, whole)],
-      [`${line} and a length too short`, post(`${length(4)}${line}\r\n`, `5c\r\n${whole}`)],
-      [`${line} alone`, post(`${line}\r\n`, whole.slice(0, -smuggled.length))],
-      [`${line} for GET`, `GET /books HTTP/1.1\r\n${host}${line}\r\n\r\n0\r\n\r\n`],
-    ]),
-    ['two lengths, the short one first', post(length(2) + length(2 + smuggled.length), `{}${smuggled}`)],
-    ['two lengths, the long one first', post(length(2 + smuggled.length) + length(2), `{}${smuggled}`)],
-    ['a list of lengths', post(`Content-Length: 2, ${2 + smuggled.length}\r\n`, `{}${smuggled}`)],
-    ['a length with a sign', post('Content-Length: +2\r\n', `{}${smuggled}`)],
-    ['a length with a space', post(`Content-Length : ${smuggled.length}\r\n`, smuggled)],
-    ['a length in another notation', post('Content-Length: 0x2\r\n', `{}${smuggled}`)],
-    ['a folded length', post(`Content-Length:\r\n ${smuggled.length}\r\n`, smuggled)],
-    ['a length behind a bare LF', post(`X: y\nContent-Length: ${smuggled.length}\r\n`, smuggled)],
-    [
-      'a removal for a body of GET',
-      `GET /books HTTP/1.1\r\n${host}${length(smuggled.length)}\r\n${smuggled}`,
-    ],
-    ['a removal in a chunk extension', post(CHUNKED, `2;\n${smuggled}\r\n{}\r\n0\r\n\r\n`)],
-    ['a removal in a chunk', post(CHUNKED, `${smuggled.length.toString(16)}\r\n${smuggled}\r\n0\r\n\r\n`)],
-    ['a removal in a trailer', post(CHUNKED, `2\r\n{}\r\n0\r\nX: y\n${smuggled}\r\n\r\n`)],
-    [
-      'an upgrade with a body',
-      post(`Connection: Upgrade\r\nUpgrade: h2c\r\n${length(smuggled.length)}`, smuggled),
-    ],
-    ['an expectation with a body', post(`Expect: 100-continue\r\n${length(smuggled.length)}`, smuggled)],
-    ['two hosts', `POST /book HTTP/1.1\r\n${host}${host}${length(smuggled.length)}\r\n${smuggled}`],
-    ['HTTP/1.0 in chunks', `POST /book HTTP/1.0\r\n${host}${authorization}${CHUNKED}\r\n${whole}`],
-  ];
-}
