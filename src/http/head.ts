@@ -28,11 +28,11 @@ export const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
 export const FIELD_LINE = `${TOKEN}:[\\t -~\\x80-\\xff]*\\r\\n`;
 
 /** The whole lines at the start of a head. No part can match in two ways, so the time is in proportion to the length. */
-const LINES = new RegExp(`^([A-Z-]+) ([!-~]+) HTTP/1\\.([01])\\r\\n(?:${FIELD_LINE})*`);
+const LINES = new RegExp(`^([A-Z-]+) ([!"$-~]+) HTTP/1\\.([01])\\r\\n(?:${FIELD_LINE})*`);
 const FIELDS = new RegExp(`^(?:${FIELD_LINE})*`);
 
 /** A part of a request line, or of an empty line before it. */
-const PART_OF_LINE = /^(?:\r|[A-Z-]+(?: (?:[!-~]+(?: [HTP/1.0]*\r?)?)?)?)$/;
+const PART_OF_LINE = /^(?:\r|[A-Z-]+(?: (?:[!"$-~]+(?: [HTP/1.0]*\r?)?)?)?)$/;
 
 /** In absolute form, as proxies send it, or that of `OPTIONS *`. The origin form begins with a slash. */
 const OTHER_TARGET = /^(?:\*|https?:\/\/[A-Za-z0-9\-._~%:[\]]+(?:[/?].*)?)$/i;
