@@ -39,6 +39,8 @@ export class Request implements Incoming {
   /** Bytes of the body that are to come, if its length is known. */
   #bodyLeft: number;
   #taker: BodyTaker | undefined;
+  /** Whether the client may wait for `100 Continue`: once it has an answer instead, the body may come, or another request. */
+  #isAwaited: boolean;
   /** Whether all of the body has been read. */
   isWhole: boolean;
   /** How far the answer is: `ended` when all of it is written, `sent` when the system has it. */
@@ -58,6 +60,7 @@ export class Request implements Incoming {
     this.#bodyLeft = head.bodyLength ?? 0;
     this.chunks = head.bodyLength === undefined ? new Chunks(headerLimit) : undefined;
     this.isWhole = head.bodyLength === 0;
+    this.#isAwaited = head.isExpecting && !this.isWhole;
   }
 
   get remoteAddress(): string | undefined {
@@ -76,7 +79,8 @@ export class Request implements Incoming {
       return;
     }
     this.#taker = taker;
-    if (this.#head.isExpecting && !hasBytes) socket.write(CONTINUE, 'latin1');
+    if (this.#isAwaited && !hasBytes) socket.write(CONTINUE, 'latin1');
+    this.#isAwaited = false;
     this.#carrier.proceed();
   }
 
@@ -111,7 +115,7 @@ export class Request implements Incoming {
     this.#stream = stream;
     const isToHead = this.method === 'HEAD';
     const { isOld } = this.#head; // then a stream ends with the connection
-    const isLast = this.#head.isLast || (isOld && stream !== undefined);
+    const isLast = this.#head.isLast || this.#isAwaited || (isOld && stream !== undefined);
     const head = headOf(answer, more, this.#carrier.connectionLines(isLast));
     if (stream !== undefined && !isToHead) {
       void this.#send(stream, head, onBroken);
