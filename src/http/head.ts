@@ -47,7 +47,7 @@ const LENGTH = /^\d{1,20}$/;
 const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
 const KEEP_ALIVE = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
 
-const [LF, CR] = [10, 13];
+export const [LF, CR] = [10, 13];
 
 /** The headers that are read here: the object of each request has the same shape, so that reading one takes nanoseconds. */
 class KnownHeaders {
@@ -136,7 +136,7 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
   const headers = new KnownHeaders();
   let length: string | undefined;
   let coding: string | undefined;
-  let connection: string | undefined;
+  let connection = '';
   let isExpecting = false;
   let isUpgrade = false;
   let count = 0;
@@ -165,7 +165,7 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
         coding = text.slice(colon + 1, endOfLine);
         break;
       case 'connection':
-        connection = joined(connection, text.slice(first, last));
+        connection += `,${text.slice(first, last)}`;
         break;
       case 'expect':
         isExpecting ||= !isOld && text.slice(first, last).toLowerCase() === '100-continue';
@@ -188,9 +188,7 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
   if (headers.host === undefined ? !isOld : !HOST.test(headers.host)) return 400;
   if (coding !== undefined && (isOld || length !== undefined || !CHUNKED.test(coding))) return 400;
   if (length !== undefined && !(LENGTH.test(length) && BigInt(length) < 2n ** 64n)) return 400;
-  const isClosing = isOld
-    ? !KEEP_ALIVE.test(connection ?? '') || CLOSE.test(connection ?? '')
-    : connection !== undefined && CLOSE.test(connection);
+  const isClosing = CLOSE.test(connection) || (isOld && !KEEP_ALIVE.test(connection));
   return {
     length: end + 2,
     method,

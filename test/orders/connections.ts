@@ -281,7 +281,7 @@ class Client {
 
   /** Whether a part of the next request has come. */
   get #hasPart(): boolean {
-    return !['', '\r\n'].includes(this.#bytes.toString('latin1', this.#end, this.#received));
+    return !['', '\r', '\r\n'].includes(this.#bytes.toString('latin1', this.#end, this.#received));
   }
 
   rooms() {
