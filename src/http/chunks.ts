@@ -1,7 +1,7 @@
 // Owns: a body in chunks (RFC 9112 section 7.1). Extensions and trailers are read and dropped. It has no socket.
 // Does not: keep anything of the body.
 
-import { FIELD_LINE, TOKEN, type UnreadableStatus } from './head.ts';
+import { FIELD_LINE, LF, TOKEN, type UnreadableStatus } from './head.ts';
 
 /** Bytes of all extensions of a body, as many as Node.js reads; of a line with a size without them, at most. */
 const EXTENSIONS = 16 * 1024;
@@ -15,8 +15,6 @@ const SIZE = new RegExp(`^([0-9A-Fa-f]{1,13})((?:${EXTENSION})*)\\r\\n$`);
 const TRAILER = new RegExp(`^${FIELD_LINE}$`);
 /** Those that would say something else about the request (RFC 9110 section 6.5.1). */
 const NO_TRAILER = /^(?:content-length|transfer-encoding|host|connection|upgrade|expect):/i;
-
-const LF = 10;
 
 /**
  * @param bytes the beginning of a body.

@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
 import type { Times } from '../times.ts';
 import { type Answer, headOf, writeAnswer } from './answer.ts';
 import { unreadableStatusOf } from './chunks.ts';
-import { emptyLines, readHead, type UnreadableStatus } from './head.ts';
+import { CR, emptyLines, readHead, type UnreadableStatus } from './head.ts';
 import { type Carrier, Request } from './request.ts';
 import { lacksAnswerRoom, Share, WAITING } from './room.ts';
 import { awaitTurn } from './turns.ts';
@@ -118,13 +118,10 @@ export class Connection implements Carrier {
   proceed(): void {
     const isAnswered = this.#request?.progress === 'sent';
     if (isAnswered && this.#isEnding) this.#end();
-    else if (isAnswered && this.#request?.isWhole === true) this.#endRequest();
-    else this.#read();
-  }
-
-  #endRequest(): void {
-    this.#request = undefined;
-    if (this.#received !== undefined || this.#isOver) this.#awaitTurn();
+    else if (isAnswered && this.#request?.isWhole === true) {
+      this.#request = undefined;
+      if (this.#received !== undefined || this.#isOver) this.#awaitTurn();
+    } else this.#read();
   }
 
   #receive(bytes: Buffer): void {
@@ -162,7 +159,7 @@ export class Connection implements Carrier {
       this.#partOfHead = 0;
     }
     const bytes = this.#received;
-    if (bytes === undefined) return;
+    if (bytes === undefined || (bytes.length === 1 && bytes[0] === CR)) return; // half an empty line begins no request
     const { headerLimit } = this.#listener;
     if (this.#partOfHead === 0) this.#count += 1;
     const head = readHead(bytes, headerLimit, this.#partOfHead) ?? (this.#isOver ? 400 : undefined);

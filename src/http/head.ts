@@ -28,11 +28,11 @@ export const TOKEN = "[!#$%&'*+\\-.^_`|~0-9A-Za-z]+";
 export const FIELD_LINE = `${TOKEN}:[\\t -~\\x80-\\xff]*\\r\\n`;
 
 /** The whole lines at the start of a head. No part can match in two ways, so the time is in proportion to the length. */
-const LINES = new RegExp(`^([A-Z-]+) ([!-~]+) HTTP/1\\.([01])\\r\\n(?:${FIELD_LINE})*`);
+const LINES = new RegExp(`^([A-Z-]+) ([!"$-~]+) HTTP/1\\.([01])\\r\\n(?:${FIELD_LINE})*`);
 const FIELDS = new RegExp(`^(?:${FIELD_LINE})*`);
 
 /** A part of a request line, or of an empty line before it. */
-const PART_OF_LINE = /^(?:\r|[A-Z-]+(?: (?:[!-~]+(?: [HTP/1.0]*\r?)?)?)?)$/;
+const PART_OF_LINE = /^(?:\r|[A-Z-]+(?: (?:[!"$-~]+(?: [HTP/1.0]*\r?)?)?)?)$/;
 
 /** In absolute form, as proxies send it, or that of `OPTIONS *`. The origin form begins with a slash. */
 const OTHER_TARGET = /^(?:\*|https?:\/\/[A-Za-z0-9\-._~%:[\]]+(?:[/?].*)?)$/i;
@@ -48,7 +48,7 @@ const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
 const CONTINUE = /(?:^|,)[\t ]*100-continue[\t ]*(?:,|$)/i;
 const KEEP_ALIVE = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
 
-const [LF, CR] = [10, 13];
+export const [LF, CR] = [10, 13];
 
 /** The headers that are read here: the object of each request has the same shape, so that reading one takes nanoseconds. */
 class KnownHeaders {
@@ -137,7 +137,7 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
   const headers = new KnownHeaders();
   let length: string | undefined;
   let coding: string | undefined;
-  let connection: string | undefined;
+  let connection = '';
   let isExpecting = false;
   let isUpgrade = false;
   let count = 0;
@@ -166,7 +166,7 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
         coding = text.slice(colon + 1, endOfLine);
         break;
       case 'connection':
-        connection = joined(connection, text.slice(first, last));
+        connection += `,${text.slice(first, last)}`;
         break;
       case 'expect':
         isExpecting ||= !isOld && CONTINUE.test(text.slice(first, last));
@@ -189,9 +189,7 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
   if (headers.host === undefined ? !isOld : !HOST.test(headers.host)) return 400;
   if (coding !== undefined && (isOld || length !== undefined || !CHUNKED.test(coding))) return 400;
   if (length !== undefined && !(LENGTH.test(length) && BigInt(length) < 2n ** 64n)) return 400;
-  const isClosing = isOld
-    ? !KEEP_ALIVE.test(connection ?? '') || CLOSE.test(connection ?? '')
-    : connection !== undefined && CLOSE.test(connection);
+  const isClosing = CLOSE.test(connection) || (isOld && !KEEP_ALIVE.test(connection));
   return {
     length: end + 2,
     method,

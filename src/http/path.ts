@@ -14,9 +14,8 @@ export interface Path {
  * @returns undefined if a percent-escape in it is malformed.
  */
 export function pathOf(target: string): Path | undefined {
-  const from = target.startsWith('/') ? 0 : (/^https?:\/\/[^/?#]*/i.exec(target)?.[0].length ?? 0);
-  const end = target.indexOf('#', from);
-  const local = target.slice(from, end === -1 ? undefined : end);
+  const from = target.startsWith('/') ? 0 : (/^https?:\/\/[^/?]*/i.exec(target)?.[0].length ?? 0);
+  const local = target.slice(from);
   const mark = local.indexOf('?');
   const sent = mark === -1 ? local : local.slice(0, mark);
   const query = local.slice(sent.length + 1);

@@ -319,6 +319,20 @@ describe('slow clients', () => {
     });
   }
 
+  test('rule 22: a client that sends nothing but halves of empty lines is cut off like one that sends nothing', async () => {
+    const time = new VirtualTime();
+    await time.during(async () => {
+      const server = new Server();
+      const client = (await connectedTo(server)).resume();
+      for (let second = 1; second <= 17; second += 1) {
+        assert.ok(second > 14 || !client.readableEnded);
+        if (!client.destroyed) client.write(second % 2 === 1 ? '\r' : '\n');
+        await pass(time, 1);
+      }
+      assert.deepEqual([client.readableEnded || client.destroyed, server.refusals], [true, []]);
+    });
+  });
+
   for (const { what, sent, isReset } of [
     { what: 'the answer that nobody reads', sent: 'whole', isReset: false },
     { what: 'half of its answer', sent: 'half', isReset: true },

@@ -34,6 +34,7 @@ const ONLY_OURS: Readonly<
     'HTTP/0.9 or 2.0': /^\s*[A-Z-]+ +\S+ *(?:HTTP\/(?:0\.9|2\.0))?(?:[\r\n]|$)/,
     'RTSP or ICE': /^\s*[A-Z-]+ +\S+ +(?:RTSP|ICE)\//,
     'an asterisk and more': /^\s*[A-Z-]+ +\*\S+ +HTTP\//,
+    'a fragment': /^\s*[A-Z-]+ +(?:\/|https?:\/\/[-\w.~%:[\]]+[/?])\S*#\S* +HTTP\//i,
     'another URL': /^\s*[A-Z-]+ +(?!https?:\/\/[-\w.~%:[\]]+(?:[/?]\S*)? )[a-z]+:\/\//i,
     'no Host in HTTP/1.1': / HTTP\/1\.1(?![\s\S]*^host:)/im,
     'two Hosts': /^host:[\s\S]*^host:/im,

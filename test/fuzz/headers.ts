@@ -104,10 +104,9 @@ function tagsIn(text: string, acceptsWeak: boolean): Tags {
 export const pathsAndHosts: Reader = ({ text }) => {
   const [target = '', host = ''] = text.split('\n', 2);
   const path = pathOf(target);
-  const [local = ''] = target.split('#', 1);
-  const authority = /^https?:\/\/[^/?#]*/i.exec(target)?.[0] ?? '';
-  const sent = local.slice(authority.length).split('?', 1)[0] as string;
-  const query = local.slice(authority.length + sent.length + 1);
+  const authority = /^https?:\/\/[^/?]*/i.exec(target)?.[0] ?? '';
+  const sent = target.slice(authority.length).split('?', 1)[0] as string;
+  const query = target.slice(authority.length + sent.length + 1);
   const decoded = decodedPath(sent);
   assertSame(path, decoded === undefined ? undefined : { sent, decoded, query }, 'the path');
   const id = sent.slice('/book/'.length);

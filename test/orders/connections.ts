@@ -200,6 +200,8 @@ class Client {
   readonly #begun: Exchange[] = [];
   readonly #opened: number;
   isClosed = false;
+  /** Whether it may wait for `100 Continue`, and send another request instead once it has an answer. */
+  #isUnasked = false;
   /** Whether the server has seen its end, or it has gone. */
   #hasLeft = false;
   /** The last answer says that it is the last. */
@@ -279,7 +281,7 @@ class Client {
 
   /** Whether a part of the next request has come. */
   get #hasPart(): boolean {
-    return !['', '\r\n'].includes(this.#bytes.toString('latin1', this.#end, this.#received));
+    return !['', '\r', '\r\n'].includes(this.#bytes.toString('latin1', this.#end, this.#received));
   }
 
   rooms() {
@@ -370,6 +372,7 @@ class Client {
       return;
     }
     const isKept = text.includes('\r\nconnection: keep-alive\r\n');
+    order.expect(!isKept || !this.#isUnasked, 'a client that may wait with its body is told to go on');
     order.expect(
       !isKept || this.#now < stopped || this.#received > this.#end + 2,
       'the last answer does not say so',
@@ -391,7 +394,7 @@ class Client {
       sent?.spec.kind.startsWith('HTTP/1.0') && /stream|breaks|silent/.test(sent.spec.answer);
     const isWrong = status !== undefined || this.#isWrong || this.#isLate;
     order.expect(
-      isWrong || sent?.isLast === true || isOldStream === true || (this.#now >= stopped && !hasNext),
+      isWrong || sent?.isLast || isOldStream || this.#isUnasked || (this.#now >= stopped && !hasNext),
       `${this.#name} is told that its connection ends`,
     );
   }
@@ -485,6 +488,7 @@ class Client {
     this.#begun.push(exchange);
     this.#isTaken = false;
     const { spec } = sent;
+    this.#isUnasked = spec.isExpecting && !spec.kind.startsWith('HTTP') && spec.body !== 'none';
     const left = Promise.withResolvers<void>();
     request.onLeave(() => {
       exchange.leaves += 1;
@@ -517,6 +521,9 @@ class Client {
     if (takes === 'never' && !isInEnd) return;
     if (takes === 'later') await order.later(`${name} takes its body`, () => {});
     this.#isTaken = true;
+    const isRefused = takes === 'too long' && !isInEnd && !spec.body.endsWith('chunks');
+    const isAnswered = exchange.answer !== undefined || this.#refused !== undefined;
+    if (!isRefused && !isAnswered) this.#isUnasked = false;
     if (!isInEnd && (takes === 'whole' || takes === 'too long')) {
       try {
         const read = await readBody(request, takes === 'whole' ? MEBIBYTE : 20);
