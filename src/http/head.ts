@@ -35,7 +35,7 @@ const FIELDS = new RegExp(`^(?:${FIELD_LINE})*`);
 const PART_OF_LINE = /^(?:\r|[A-Z-]+(?: (?:[!"$-~]+(?: [HTP/1.0]*\r?)?)?)?)$/;
 
 /** In absolute form, as proxies send it, or that of `OPTIONS *`. The origin form begins with a slash. */
-const OTHER_TARGET = /^(?:\*|https?:\/\/[A-Za-z0-9\-._~%:[\]]+(?:[/?].*)?)$/i;
+const OTHER_TARGET = /^(?:\*|https?:\/\/([A-Za-z0-9\-._~%:[\]]+)(?:[/?].*)?)$/i;
 
 /** The host of a URL, with a port; empty in a request for no host. */
 const HOST = /^(?:[A-Za-z0-9\-._~%!$&'()*+,;=]*|\[[0-9A-Fa-f:.]+\])(?::[A-Za-z0-9.]*)?$/;
@@ -132,7 +132,8 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
     return text.length < most ? undefined : 431;
   }
   if (!METHODS.has(method)) return 400;
-  if (!target.startsWith('/') && !OTHER_TARGET.test(target)) return 400;
+  const [form, authority] = target.startsWith('/') ? [target] : (OTHER_TARGET.exec(target) ?? []);
+  if (form === undefined) return 400;
   const isOld = minor === '0';
   const headers = new KnownHeaders();
   let length: string | undefined;
@@ -187,6 +188,7 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
   }
   if (count > MOST_HEADERS || counted >= limit) return 431;
   if (headers.host === undefined ? !isOld : !HOST.test(headers.host)) return 400;
+  headers.host = authority ?? headers.host; // in absolute form, the target says which host is meant (RFC 9112 section 3.2.2)
   if (coding !== undefined && (isOld || length !== undefined || !CHUNKED.test(coding))) return 400;
   if (length !== undefined && !(LENGTH.test(length) && BigInt(length) < 2n ** 64n)) return 400;
   const isClosing = CLOSE.test(connection) || (isOld && !KEEP_ALIVE.test(connection));

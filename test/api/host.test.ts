@@ -60,6 +60,10 @@ for (const [title, env, admin] of [
         assertRefusal(answer, 421, 'Misdirected request', host);
         assert.equal(answer.headers['access-control-allow-origin'], undefined, host);
       }
+      if (host !== '') {
+        const meant = await get(operations, 'localhost', `http://${host}/livez`); // which counts instead of Host
+        assert.equal(meant.status, OWN_HOSTS.includes(host) ? 200 : admin, host);
+      }
       for (const path of ['/livez', '/docs/page.json', '/readyz']) {
         const { status, body } = await get(operations, host, path);
         assert.equal(status, OWN_HOSTS.includes(host) ? 200 : admin, host);

@@ -96,7 +96,8 @@ function headIn(text: string, limit: number): unknown {
   const options = valuesOf('connection').flatMap((sent) => sent.split(','));
   const hasOption = (option: string) => options.some((one) => trimmed(one).toLowerCase() === option);
   const headers = READ.flatMap((name) => {
-    const values = valuesOf(name).map((sent) => trimmed(sent));
+    const authority = name === 'host' ? authorityOf(target) : undefined;
+    const values = authority === undefined ? valuesOf(name).map((sent) => trimmed(sent)) : [authority];
     return values.length === 0 ? [] : [[name, name === 'authorization' ? values[0] : values.join(', ')]];
   });
   return {
@@ -113,7 +114,7 @@ function headIn(text: string, limit: number): unknown {
 
 function isRequestLine(line: string): boolean {
   const [method = '', target = '', version = '', ...more] = line.split(' ');
-  if (!isFilledWith(`${CAPITALS}-`, method) || !isVisible(target) || more.length > 0) return false;
+  if (!isFilledWith(`${CAPITALS}-`, method) || !isShown(target) || more.length > 0) return false;
   return version === 'HTTP/1.1' || version === 'HTTP/1.0';
 }
 
@@ -124,7 +125,11 @@ function beginsRequestLine(text: string): boolean {
   if (!isFilledWith(`${CAPITALS}-`, method) || more.length > 0) return false;
   if (target === undefined || text === `${method} `) return true;
   const word = version.endsWith('\r') ? version.slice(0, -1) : version;
-  return isVisible(target) && consistsOf('HTTP/1.0', word);
+  return isShown(target) && consistsOf('HTTP/1.0', word);
+}
+
+function isShown(target: string): boolean {
+  return isVisible(target) && !target.includes('#');
 }
 
 function isField(line: string): boolean {
@@ -138,11 +143,16 @@ function isField(line: string): boolean {
 
 function isTarget(target: string): boolean {
   if (target.startsWith('/') || target === '*') return true;
+  return isFilledWith(`${LETTERS_AND_DIGITS}-._~%:[]`, authorityOf(target) ?? '');
+}
+
+/** Which host a target in absolute form means. */
+function authorityOf(target: string): string | undefined {
   const scheme = ['http://', 'https://'].find((one) => target.toLowerCase().startsWith(one));
-  if (scheme === undefined) return false;
+  if (scheme === undefined) return undefined;
   const rest = target.slice(scheme.length);
   const end = rest.split('').findIndex((sign) => sign === '/' || sign === '?');
-  return isFilledWith(`${LETTERS_AND_DIGITS}-._~%:[]`, end === -1 ? rest : rest.slice(0, end));
+  return end === -1 ? rest : rest.slice(0, end);
 }
 
 function isHost(host: string): boolean {

@@ -137,7 +137,8 @@ const nodes = createServer({ requireHostHeader: false, maxHeaderSize: HEADER_LIM
   const { method = '', url: target = '', socket } = request;
   const { requests } = readings.get(socket) as Reading;
   const position = requests.push(undefined) - 1;
-  const headers = sent(request.headers as RequestHeaders);
+  const [, host = request.headers.host] = /^https?:\/\/([^/?]+)/i.exec(target) ?? []; // which Node.js leaves to its user
+  const headers = sent({ ...request.headers, host } as RequestHeaders);
   const parts: Buffer[] = [];
   request.on('error', () => {});
   request.on('data', (part: Buffer) => parts.push(part));
