@@ -215,10 +215,10 @@ export class Connection implements Carrier {
 
   /** Decides whether what has arrived waits, and whether more may come meanwhile. */
   #wait(): void {
-    const bytes = this.#received;
-    if (bytes !== undefined) this.#received = compact(bytes);
+    const bytes = this.#received && compact(this.#received);
+    this.#received = bytes;
     const isBehind = this.#request?.isWhole === true;
-    if (!this.#room.take(isBehind ? (bytes?.length ?? 0) : 0)) return void this.socket.destroy();
+    if (!this.#room.take(isBehind && bytes ? bytes.buffer.byteLength : 0)) return void this.socket.destroy();
     const isRead = this.#request === undefined || this.#request.readsBody;
     const mustWait = bytes !== undefined && bytes.length > '\r\n'.length && (this.#awaitsTurn || !isRead);
     if (mustWait !== this.socket.isPaused()) mustWait ? this.socket.pause() : this.socket.resume();
