@@ -344,6 +344,22 @@ describe('slow clients', () => {
     });
   }
 
+  test('rule 22: bytes that arrive behind others that wait count as well, within a second', async () => {
+    const time = new VirtualTime();
+    await time.during(async () => {
+      const server = new Server();
+      await connectedTo(server);
+      const clients = Array.from({ length: 65 }, () => server.connect());
+      for (const part of [GET, 'GET', 'x'.repeat(MEBIBYTE - 4)]) {
+        for (const client of clients) client.write(part);
+        await settled();
+      }
+      await pass(time, 1);
+      assert.equal(clients.filter(({ socket }) => !socket.destroyed).length, 64);
+      for (const { socket } of clients) socket.destroy();
+    });
+  });
+
   test('rule 22: the time of a request does not begin while the one before is answered', async () => {
     const time = new VirtualTime();
     await time.during(async () => {
