@@ -89,6 +89,7 @@ export class Connection implements Carrier {
    */
   endIfSlow(now: number): void {
     const { headers, wholeRequest, keepAlive, reader, readerWithoutRoom } = this.#listener.times;
+    if (this.socket.isPaused()) this.#wait(); // more may have come
     const { bytesWritten, writableLength } = this.socket;
     const isInHead = this.#partOfHead > 0;
     const isArriving = !this.#isEnding && (isInHead || this.#request?.readsBody === true);
@@ -215,10 +216,10 @@ export class Connection implements Carrier {
 
   /** Decides whether what has arrived waits, and whether more may come meanwhile. */
   #wait(): void {
-    const bytes = this.#received;
-    if (bytes !== undefined) this.#received = compact(bytes);
-    const isBehind = this.#request?.isWhole === true;
-    if (!this.#room.take(isBehind ? (bytes?.length ?? 0) : 0)) return void this.socket.destroy();
+    const bytes = this.#received && compact(this.#received);
+    this.#received = bytes;
+    const kept = (bytes?.buffer.byteLength ?? 0) + this.socket.readableLength;
+    if (!this.#room.take(this.#request?.isWhole === true ? kept : 0)) return void this.socket.destroy();
     const isRead = this.#request === undefined || this.#request.readsBody;
     const mustWait = bytes !== undefined && bytes.length > '\r\n'.length && (this.#awaitsTurn || !isRead);
     if (mustWait !== this.socket.isPaused()) mustWait ? this.socket.pause() : this.socket.resume();

@@ -14,8 +14,7 @@ export interface Path {
  * @returns undefined if a percent-escape in it is malformed.
  */
 export function pathOf(target: string): Path | undefined {
-  const from = target.startsWith('/') ? 0 : (/^https?:\/\/[^/?]*/i.exec(target)?.[0].length ?? 0);
-  const local = target.slice(from);
+  const local = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/?]*/i, '');
   const mark = local.indexOf('?');
   const sent = mark === -1 ? local : local.slice(0, mark);
   const query = local.slice(sent.length + 1);

@@ -131,6 +131,21 @@ describe('pipelined requests', () => {
     for (const { socket } of clients) socket.destroy();
   });
 
+  test('rule 22: what waits also counts the memory of what came before it in the same packet', async () => {
+    const server = new Server();
+    server.onRequest = () => server.got.at(-1)?.takeBody({ take() {}, end() {} });
+    const head = `POST / HTTP/1.1\r\nhost: test\r\ncontent-length: ${MEBIBYTE / 2}\r\n\r\n`;
+    const connect = () => {
+      const client = server.connect();
+      client.write(head + 'x'.repeat(MEBIBYTE - head.length));
+      return client;
+    };
+    const clients = Array.from({ length: 65 }, connect);
+    await settled();
+    assert.equal(clients.filter(({ socket }) => !socket.destroyed).length, 64);
+    for (const { socket } of clients) socket.destroy();
+  });
+
   describe('memory', () => {
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');
@@ -358,6 +373,22 @@ describe('slow clients', () => {
       });
     });
   }
+
+  test('rule 22: bytes that arrive behind others that wait count as well, within a second', async () => {
+    const time = new VirtualTime();
+    await time.during(async () => {
+      const server = new Server();
+      await connectedTo(server);
+      const clients = Array.from({ length: 65 }, () => server.connect());
+      for (const part of [GET, 'GET', 'x'.repeat(MEBIBYTE - 4)]) {
+        for (const client of clients) client.write(part);
+        await settled();
+      }
+      await pass(time, 1);
+      assert.equal(clients.filter(({ socket }) => !socket.destroyed).length, 64);
+      for (const { socket } of clients) socket.destroy();
+    });
+  });
 
   test('rule 22: the time of a request does not begin while the one before is answered', async () => {
     const time = new VirtualTime();

@@ -31,6 +31,7 @@ class FakeSocket extends EventEmitter {
   destroyed = false;
   readonly writableLength = 0;
   readonly bytesRead = 0;
+  readonly readableLength = 0;
   readonly bytesWritten = 0;
   readonly #pieces: Buffer[];
   #isPaused = false;
