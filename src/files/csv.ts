@@ -202,7 +202,7 @@ class CsvRecords {
     if (tokenizer.lines === 1) return false;
     const isJoined = (field: string) => field.includes(delimiter) && /[\r\n]/.test(field);
     if (WITHOUT_QUOTING.includes(delimiter) && tokenizer.fields.some(isJoined)) return true;
-    const lines = tokenizer.beginning(count).split(/[\r\n]/);
+    const lines = tokenizer.beginning(Math.min(count, this.#own)).split(/[\r\n]/); // a reason may have commas
     return [lines[0], lines.at(-1)].every((line = '') => {
       const fields = line.split(delimiter).length;
       return fields >= this.#own && fields <= this.#names.length;
