@@ -202,7 +202,8 @@ class CsvRecords {
     if (tokenizer.lines === 1) return false;
     const isJoined = (field: string) => field.includes(delimiter) && /[\r\n]/.test(field);
     if (WITHOUT_QUOTING.includes(delimiter) && tokenizer.fields.some(isJoined)) return true;
-    const lines = tokenizer.beginning(Math.min(count, this.#own)).split(/[\r\n]/); // a reason may have commas
+    // The reason of an earlier import may have delimiters.
+    const lines = tokenizer.beginning(count === this.#names.length ? this.#own : count).split(/[\r\n]/);
     return [lines[0], lines.at(-1)].every((line = '') => {
       const fields = line.split(delimiter).length;
       return fields >= this.#own && fields <= this.#names.length;
