@@ -10,7 +10,7 @@ import { type Conditions, type Results, type Table, tablesOf } from './results.t
 const RESULTS = pathTo('bench/results.json');
 const GENERATOR = pathTo('docs/generate.ts');
 
-/** A run, and what was last measured by it. */
+/** A run, and the tables whose latest figures are its own. */
 interface Run extends Conditions {
   /** Such as 2026-11-22. */
   readonly date: string;

@@ -57,7 +57,7 @@ async function apply({ port, requests, seconds, connections = CONNECTIONS }: Loa
       socket.on('error', () => {
         result.failed += 1;
       });
-      // The answer to what cannot be read, for example, is the last one of its connection.
+      // The answer to an unreadable request, for example, is the last one of its connection.
       socket.on('close', () => resolve(isAnswered && performance.now() < end ? run() : undefined));
     });
   }

@@ -21,7 +21,7 @@ interface Sample {
   readonly cpuMicroseconds: number;
 }
 
-/** What was measured of one operation in the same seconds. */
+/** The figures of one operation, measured in the same seconds. */
 interface Round {
   own: Sample;
   bare: Sample;

@@ -38,7 +38,7 @@ const ONLY_OURS: Readonly<
     'another URL': /^\s*[A-Z-]+ +(?!https?:\/\/[-\w.~%:[\]]+(?:[/?]\S*)? )[a-z]+:\/\//i,
     'no Host in HTTP/1.1': / HTTP\/1\.1(?![\s\S]*^host:)/im,
     'two Hosts': /^host:[\s\S]*^host:/im,
-    'a Host that is none': new RegExp(`^host:[ \\t]*(?![ \\t])(?!${HOST}[ \\t]*$)`, 'im'),
+    'an invalid Host': new RegExp(`^host:[ \\t]*(?![ \\t])(?!${HOST}[ \\t]*$)`, 'im'),
     'over 4 KB of blanks': /[ \t]{4001}/,
     'a length of over 20 digits': /^content-length:[ \t]*\d{21,}[ \t]*$/im,
     'a coding before chunked': /^transfer-encoding:(?:.*,|[\s\S]*^transfer-encoding:) *chunked *$/im,
@@ -69,7 +69,7 @@ function classesOf(input: string): string[] {
 }
 
 interface Comparison {
-  /** Those of the request that only Node.js accepts; undefined if there is none. */
+  /** Those of the first request that only Node.js accepts, if it accepts one. */
   readonly classes: readonly string[] | undefined;
   readonly isAcceptedByNode: boolean;
   /** Whether both find the end of all requests. */

@@ -692,7 +692,7 @@ class Client {
         'it is not told that its client leaves',
       );
       const isTaken = sent.spec.takes !== 'never' || sent.spec.answers.startsWith('with');
-      assert.equal(ends.length, isTaken ? 1 : 0, 'how often who takes a body is told of its end');
+      assert.equal(ends.length, isTaken ? 1 : 0, 'ends of a body that its taker gets');
     }
   }
 }
