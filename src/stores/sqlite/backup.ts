@@ -11,7 +11,7 @@ import { finalPath } from '../../final-path.ts';
 import type { Times } from '../../times.ts';
 import { Checksum } from '../checksum.ts';
 import { hasBooks, openExisting, openForWriting } from './structure.ts';
-import { AS_CSV, BULK_CHUNK_BOOKS, chunksOf } from './text.ts';
+import { AS_CSV, chunksOf, IN_FILE } from './text.ts';
 
 /** The content of a file: the number of books, and the SHA-256 of their export as CSV. */
 interface Content {
@@ -104,7 +104,7 @@ function assertSound(db: DatabaseSync): void {
 async function contentOf(db: DatabaseSync, onProgress: OnProgress): Promise<Content> {
   const checksum = new Checksum();
   const counts = db.prepare('select count(*) as books, max(id) as lastId from books').get();
-  for (const { text, last } of chunksOf(db, AS_CSV, '\n', BULK_CHUNK_BOOKS)) {
+  for (const { text, last } of chunksOf(db, AS_CSV, IN_FILE)) {
     checksum.addText(`${text}\n`);
     onProgress('ids read', last, Number(counts?.lastId));
     await setImmediate(); // signals are handled here

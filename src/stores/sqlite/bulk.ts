@@ -34,7 +34,7 @@ import {
   sortBeside,
   untilFree,
 } from './structure.ts';
-import { AS_CSV, AS_JSON, BULK_CHUNK_BOOKS, chunksOf } from './text.ts';
+import { AS_CSV, AS_JSON, chunksOf, IN_FILE } from './text.ts';
 import { UNBOUND, Undo, undoneBooks } from './undo.ts';
 
 /** Books stored by one statement: most of the cost of a statement is the call. A full batch of an import has 120. */
@@ -151,7 +151,7 @@ class SqliteBulk implements BulkStore {
 
   async *text(format: RecordFormat): AsyncGenerator<string, void, void> {
     const record = format === 'csv' ? AS_CSV : AS_JSON;
-    for (const { text } of chunksOf(this.#db, record, '\n', BULK_CHUNK_BOOKS)) {
+    for (const { text } of chunksOf(this.#db, record, IN_FILE)) {
       yield `${text}\n`;
       await setImmediate(); // signals are handled here
     }

@@ -40,12 +40,9 @@ import { History } from './history.ts';
 import { countChanges, mustPrune, type Pruning, prune } from './log.ts';
 import { HUGE_LOG, LONG_LOG } from './log-size.ts';
 import { openForWriting, sizeOf, sortBeside } from './structure.ts';
-import { AS_JSON, chunksOf } from './text.ts';
+import { AS_JSON, chunksOf, IN_LIST } from './text.ts';
 import { Calls, endThread, startThread, type ThreadData } from './thread.ts';
 import { bookOf, Writes } from './writes.ts';
-
-/** Books of one chunk of the list: about a millisecond of work before the event loop gets a turn. */
-const CHUNK_BOOKS = 1000;
 
 /** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
 const OPEN_LISTS = 32;
@@ -348,7 +345,7 @@ function sizeAt(name: string, path: string): Record<string, number> {
 function openList(path: string, { read: timeout }: Times['sqlite']): BookList {
   const db = new DatabaseSync(path, { readOnly: true, timeout });
   db.exec('begin'); // so that all chunks are of one snapshot
-  const texts = chunksOf(db, AS_JSON, ',', CHUNK_BOOKS);
+  const texts = chunksOf(db, AS_JSON, IN_LIST);
   let isComplete = false;
   const close = () => {
     if (db.isOpen) db.close();

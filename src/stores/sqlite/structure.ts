@@ -14,7 +14,7 @@ import { isOfKind, SQLITE_BUSY, SQLITE_FULL } from './faults.ts';
 import { OpenFile } from './file.ts';
 import { prepareLog } from './log.ts';
 import { LOG_SIZE } from './log-size.ts';
-import { AS_CSV, BULK_CHUNK_BOOKS, chunksOf, IS_BOOK } from './text.ts';
+import { AS_CSV, chunksOf, IN_FILE, IS_BOOK } from './text.ts';
 
 /** KiB of memory for the pages that indexing and searching need. */
 const INDEXING_CACHE = 16 * 1024;
@@ -279,7 +279,7 @@ function completeBooks(db: DatabaseSync): void {
     if (isThere) db.exec(`update books set ${name} = ${absent} where ${name} is null`);
     else db.exec(`alter table books add column ${definition}`);
   }
-  for (const _ of chunksOf(db, AS_CSV, '\n', BULK_CHUNK_BOOKS)); // names a row that is no book
+  for (const _ of chunksOf(db, AS_CSV, IN_FILE)); // names a row that is no book
   // The triggers are those of builds before 1.1, which checked such tables with them.
   db.exec(`
     drop trigger if exists books_on_insert;
