@@ -23,23 +23,17 @@ export const IS_BOOK = [
 /** Bytes of texts in one chunk, unless a single book has more. */
 const CHUNK_BYTES = 512 * 1024;
 
-/** How books stand in a text. */
-interface Form {
-  /** Books of one chunk at most. */
-  readonly books: number;
-  /** Between two books of a chunk. */
-  readonly separator: string;
-  /** SQL for the id of a row that is no book. */
-  readonly wrong: string;
-}
-
 /**
- * A chunk is about a millisecond of work. Rows that are no books are not looked for, which would take a third of the time: the
- * table refuses them, except from programs that turn its checks off.
+ * Books of one chunk at most, their separator, and SQL for the id of a row that is no book. A list does not look for one, which
+ * would take a third of its time: the table refuses such rows, except from programs that turn its checks off.
  */
-export const IN_LIST: Form = { books: 1000, separator: ',', wrong: 'null' };
+export const IN_LIST = { books: 1000, separator: ',', wrong: 'null' };
 /** For export, copy and backup: as fast as with more books, with half the memory of the process. */
-export const IN_FILE: Form = { books: 250, separator: '\n', wrong: `min(iif(${IS_BOOK}, null, id))` };
+export const IN_FILE: typeof IN_LIST = {
+  books: 250,
+  separator: '\n',
+  wrong: `min(iif(${IS_BOOK}, null, id))`,
+};
 
 /** SQL for one book. */
 export const AS_JSON = `json_object('id', id, ${COLUMNS.map(({ name }) => `'${name}', ${name}`).join(', ')})`;
@@ -82,7 +76,7 @@ export interface Chunk {
 export function* chunksOf(
   db: DatabaseSync,
   record: typeof AS_JSON | typeof AS_CSV,
-  { books: most, separator, wrong: wrongRow }: Form,
+  { books: most, separator, wrong: wrongRow }: typeof IN_LIST,
 ): Generator<Chunk, void, void> {
   const measure = db.prepare(`
     select count(*) as books, max(id) as last, sum(bytes) as bytes from (
