@@ -5,7 +5,8 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus, release, totalmem } from 'node:os';
 import { pathTo } from '../test/support/repository.ts';
-import { type Conditions, type Results, type Table, tablesOf } from './results.ts';
+import type { Conditions, Results } from './results.ts';
+import { type Table, tablesOf } from './tables.ts';
 
 const RESULTS = pathTo('bench/results.json');
 const GENERATOR = pathTo('docs/generate.ts');

@@ -14,22 +14,22 @@ import { measureMemory } from './memory.ts';
 import { OPERATIONS, requestsOf, STANDING_BOOKS } from './operations.ts';
 import { IS_PINNED, startService } from './processes.ts';
 import { mebibytes, medians, progress, table } from './report.ts';
-import {
-  type BulkRow,
-  type ComparisonRow,
-  type Conditions,
-  type ListRow,
-  type MemoryRow,
-  type OperationRow,
-  type ProcessRow,
-  type Results,
-  tablesOf,
-  type WorkersRow,
+import type {
+  BulkRow,
+  ComparisonRow,
+  Conditions,
+  ListRow,
+  MemoryRow,
+  OperationRow,
+  ProcessRow,
+  Results,
+  WorkersRow,
 } from './results.ts';
 import { measureOperations } from './rounds.ts';
 import { measureStandby } from './standby.ts';
 import { type BenchStore, openPostgresBench, openSqliteBench } from './stores.ts';
 import { measureSyncs } from './syncs.ts';
+import { tablesOf } from './tables.ts';
 import { measureTransfers } from './transfer.ts';
 
 /** What --only selects, beside single operations and stores. */

@@ -78,9 +78,9 @@ export class Connection implements Carrier {
     return this.#received !== undefined;
   }
 
-  /** Whether a request is in progress or arriving, or the connection ends by itself. */
+  /** Whether a request is in progress or arriving, or has been refused. */
   get isInUse(): boolean {
-    return this.#isEnding || this.#partOfHead > 0 || this.#request !== undefined || this.#awaitsTurn;
+    return this.#partOfHead > 0 || this.#request !== undefined || this.#awaitsTurn;
   }
 
   /**
@@ -221,7 +221,7 @@ export class Connection implements Carrier {
     const kept = (bytes?.buffer.byteLength ?? 0) + this.socket.readableLength;
     if (!this.#room.take(this.#request?.isWhole === true ? kept : 0)) return void this.socket.destroy();
     const isRead = this.#request === undefined || this.#request.readsBody;
-    const mustWait = bytes !== undefined && bytes.length > '\r\n'.length && (this.#awaitsTurn || !isRead);
+    const mustWait = bytes !== undefined && (this.#awaitsTurn || !isRead);
     if (mustWait !== this.socket.isPaused()) mustWait ? this.socket.pause() : this.socket.resume();
   }
 

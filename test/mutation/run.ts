@@ -19,7 +19,7 @@ const COPIES = { others: 6, browser: 3 };
 /** Milliseconds after which tests without a mutant are killed. */
 const TIME_LIMIT = 5 * 60_000;
 
-/** Milliseconds more than twice the time of a test without its mutant, after which the mutant hangs; that is noticed. */
+/** Milliseconds more than four times the time of a test without its mutant, after which the mutant hangs; that is noticed. */
 const PATIENCE = 30_000;
 
 /** The names of tests and their milliseconds, in TAP. Suites are left out. */
@@ -158,7 +158,7 @@ async function countNoticed(
   if (!show(without, without.ending === 'passed', without.ending, `${store}, ${file}`)) return 0;
 
   const outcomes = mutants.map(async (mutant) => {
-    const limit = 2 * durationOf(mutant.test.name, without) + PATIENCE;
+    const limit = 4 * durationOf(mutant.test.name, without) + PATIENCE;
     const outcome = await copies.use((copy) => copy.runWith(mutant, limit));
     const { ending } = outcome;
     const word = ending === 'failed' ? 'noticed' : ending === 'passed' ? 'survived' : ending;

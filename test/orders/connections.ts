@@ -10,9 +10,10 @@ import type { Request } from '../../src/http/request.ts';
 import { BODIES, lacksAnswerRoom, Share, takeAnswerRoom, WAITING } from '../../src/http/room.ts';
 import { HttpServer } from '../../src/http/server.ts';
 import { TIMES } from '../../src/times.ts';
+import { ServerSocket } from '../support/server-socket.ts';
+import { readAnswers } from './answers.ts';
 import { Order } from './order.ts';
 import { often, requestOf, type Sent, specs } from './requests.ts';
-import { readAnswers, ServerSocket } from './server-socket.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const SECOND = 1000;
@@ -352,6 +353,10 @@ class Client {
     const isComplete = wrong !== undefined && wrong.fault !== 'none' && this.#received >= wrong.end;
     const isCut = this.#hasLeft && (this.#isDone ? this.#hasPart : this.#received < this.#end);
     order.expect(isDecided || !isRead || !(isComplete || isCut), 'a wrong request is not refused at once');
+    const isTaken = this.socket.destroyed || this.socket.waiting === 0 || this.#received >= this.#end;
+    order.expect(this.#current?.answer === undefined || isTaken, 'a body is not read beside its answer');
+    const isTold = !this.#saidLast || !this.#isTaken || ends?.length === 1;
+    order.expect(isTold, 'it is not told that no more of a body comes');
     const areClosed = this.#begun.every(({ openStreams }) => openStreams === 0);
     order.expect(!this.isClosed || areClosed, 'a list stays open whose client has gone');
     const isIdle = this.#isDone && !this.#hasPart && !this.#saidLast && !this.socket.destroyed;
@@ -520,7 +525,7 @@ class Client {
     const isInEnd = spec.answers.startsWith('with');
     if (takes === 'never' && !isInEnd) return;
     if (takes === 'later') await order.later(`${name} takes its body`, () => {});
-    this.#isTaken = true;
+    this.#isTaken ||= exchange === this.#current;
     const isRefused = takes === 'too long' && !isInEnd && !spec.body.endsWith('chunks');
     const isAnswered = exchange.answer !== undefined || this.#refused !== undefined;
     if (!isRefused && !isAnswered) this.#isUnasked = false;

@@ -1,7 +1,6 @@
 // Owns: what two readers of HTTP see in the same bytes: that of the service, and that of Node.js.
 
 import assert from 'node:assert/strict';
-import { EventEmitter } from 'node:events';
 import { createServer } from 'node:http';
 import type { Socket } from 'node:net';
 import { duplexPair } from 'node:stream';
@@ -10,6 +9,7 @@ import type { Request } from '../../src/http/request.ts';
 import { HttpServer } from '../../src/http/server.ts';
 import { TIMES } from '../../src/times.ts';
 import { HEADER_LIMIT } from './http-cases.ts';
+import { ServerSocket } from './server-socket.ts';
 import { settled } from './virtual-time.ts';
 
 export interface Seen {
@@ -24,54 +24,6 @@ export interface Seen {
 export interface Outcome {
   readonly requests: Seen[];
   readonly refusal: number | undefined;
-}
-
-/** A socket without a network, whose client sends these pieces, and then nothing. */
-class FakeSocket extends EventEmitter {
-  destroyed = false;
-  readonly writableLength = 0;
-  readonly bytesRead = 0;
-  readonly readableLength = 0;
-  readonly bytesWritten = 0;
-  readonly #pieces: Buffer[];
-  #isPaused = false;
-  #isOver = false;
-
-  constructor(pieces: readonly Buffer[]) {
-    super();
-    this.#pieces = [...pieces];
-  }
-  flow(): void {
-    while (!this.#isPaused && !this.destroyed && this.#pieces.length > 0)
-      this.emit('data', this.#pieces.shift());
-    if (this.#isPaused || this.destroyed || this.#isOver) return;
-    this.#isOver = true;
-    this.emit('end');
-  }
-  pause(): void {
-    this.#isPaused = true;
-  }
-  resume(): void {
-    this.#isPaused = false;
-    queueMicrotask(() => this.flow());
-  }
-  isPaused(): boolean {
-    return this.#isPaused;
-  }
-  write(): boolean {
-    return true;
-  }
-  end(): void {
-    this.destroy();
-  }
-  resetAndDestroy(): void {
-    this.destroy();
-  }
-  destroy(): void {
-    if (this.destroyed) return;
-    this.destroyed = true;
-    queueMicrotask(() => this.emit('close'));
-  }
 }
 
 /** @param isEarly whether each request is answered before its body has arrived, as 401 and 404 are; it is then seen without. */
@@ -105,9 +57,9 @@ export async function readByService(pieces: readonly Buffer[], isEarly = false):
     },
     assert.ifError,
   );
-  const socket = new FakeSocket(pieces);
-  server.emit('connection', socket);
-  socket.flow();
+  const socket = new ServerSocket(Number.POSITIVE_INFINITY);
+  server.emit('connection', socket as unknown as Socket);
+  for (const piece of [...pieces, null]) socket.send(piece);
   for (let turn = 0; turn < 10_000 && !socket.destroyed; turn += 1) await settled();
   assert.ok(socket.destroyed, 'the connection ends');
   return { requests, refusal };
