@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { readDbUrl } from '../../src/stores/open.ts';
 import { openForWriting } from '../../src/stores/sqlite/structure.ts';
 import { TIMES } from '../../src/times.ts';
@@ -201,6 +202,7 @@ test('rule 27: a start that waits for another process does not block its own pro
   const { dbUrl, db } = await fileWith(context, OF_1_0);
   db.exec('begin immediate');
   const opening = openForWriting(fileOf(dbUrl), { ...TIMES.sqlite, busy: 10_000 });
+  await setImmediate();
   db.exec('rollback');
   (await opening).close();
 });
