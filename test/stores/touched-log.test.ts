@@ -108,6 +108,22 @@ for (const store of STORES) {
         await started.stop();
       });
 
+    if (store.name === 'SQLite')
+      test('rule F11: a start makes an index again that is ahead of the log', async (context) => {
+        const dbUrl = await store.freshUrl();
+        const before = await startTestService(dbUrl, {}, undefined, often);
+        await begin(before);
+        assert.deepEqual(await found(before.client, 'third'), [3]);
+        await before.stop();
+        await runOn(
+          dbUrl,
+          "update books set title = 'Odd' where id = 3; delete from book_log where number > 1",
+        );
+        const { client, stop } = await startTestService(dbUrl, {}, undefined, often);
+        context.after(stop);
+        assert.deepEqual(await found(client, 'odd'), [3]);
+      });
+
     if (store.name === 'PostgreSQL')
       test('rules H1 and H6: a log that has lost rows for their age begins again once, and not at each search', async (context) => {
         const dbUrl = await store.freshUrl();
