@@ -5,11 +5,13 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import type { Answer } from '../../conformance/answers.ts';
+import type { Times } from '../../src/times.ts';
 import type { Client } from '../support/client.ts';
 import { connectTo, execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { POSTGRES, type RunningService, SQLITE, STORES, startTestService } from '../support/service.ts';
 import { holdBooks } from '../support/sql.ts';
+import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** Milliseconds. */
@@ -144,7 +146,9 @@ if (STORES.includes(POSTGRES)) {
     const { primary, standby } = await PostgresServer.startPair();
     const proxy = await TcpProxy.start(standby);
     const remove = () => Promise.all([proxy.stop(), primary.remove(), standby.remove()]);
-    const { client } = await start(context, primary.url(), remove, { DB_READ_URL: urlOf(proxy) });
+    const readUrl = { DB_READ_URL: urlOf(proxy) };
+    const brief = timesWith({ lists: { firstChunk: 3500 }, standby: { firstChunk: 500 } });
+    const { client } = await start(context, primary.url(), remove, readUrl, brief);
     const scans = "select seq_scan + idx_scan as scans from pg_stat_user_tables where relname = 'books'";
     await waitUntil(async () => {
       await client.list();
@@ -178,8 +182,9 @@ async function start(
   url: string,
   remove: () => Promise<unknown> = async () => {},
   env: Record<string, string> = {},
+  times?: Times,
 ): Promise<RunningService> {
-  const service = await startTestService(url, env);
+  const service = await startTestService(url, env, undefined, times);
   context.after(async () => {
     await service.stop();
     await remove();

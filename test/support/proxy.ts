@@ -17,7 +17,7 @@ export class TcpProxy {
   readonly #server: Server;
   readonly #connections = new Set<{ readonly sockets: readonly Socket[]; lost: boolean }>();
   #cut = false;
-  #unanswered: string | undefined;
+  #last: string | undefined;
   /** Connections that the service has reset: the system delivers nothing of them any more. */
   resets = 0;
 
@@ -58,9 +58,9 @@ export class TcpProxy {
     for (const { sockets } of this.#connections) sockets[1]?.removeAllListeners('data').resume();
   }
 
-  /** Drops the answer to the next statement that contains a text, and all others on its connection. */
-  swallowAnswersTo(text: string): void {
-    this.#unanswered = text;
+  /** Drops the next statement that contains a text, and every later byte on its connection. */
+  cutAt(text: string): void {
+    this.#last = text;
   }
 
   /** Breaks every connection. */
@@ -82,9 +82,9 @@ export class TcpProxy {
     for (const from of [client, database]) {
       const to = from === client ? database : client;
       from.on('data', (bytes) => {
-        if (from === client && this.#unanswered !== undefined && bytes.includes(this.#unanswered)) {
-          this.#unanswered = undefined;
-          database.removeAllListeners('data').resume();
+        if (from === client && this.#last !== undefined && bytes.includes(this.#last)) {
+          this.#last = undefined;
+          connection.lost = true;
         }
         if (!connection.lost) to.write(bytes);
       });
@@ -92,6 +92,7 @@ export class TcpProxy {
         if (from === client && code === 'ECONNRESET') this.resets += 1;
       });
       from.on('close', () => {
+        if (from === database && connection.lost) return; // this gets lost as well
         this.#connections.delete(connection);
         to.destroy();
       });
