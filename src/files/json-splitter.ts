@@ -43,13 +43,13 @@ export class ArraySplitter {
       if (at < text.length) this.#fail(input, at, 'there is text after the end of the array');
       return undefined;
     }
-    if (at === text.length) return this.#wait(input);
-    if (this.#close === '') {
+    if (this.#isFirst && at < text.length) {
       if (text[at] !== '[' && text[at] !== '{') this.#fail(input, at, 'an array should begin here, with [');
       this.#close = text[at] === '[' ? ']' : '}';
-      input.advance(at + 1);
-      return this.next(input);
+      at = skipSpace(text, at + 1); // it stays in the input, which may go back to its beginning, until an element is whole
     }
+    const begin = at;
+    if (at === text.length) return this.#wait(input, begin);
     if (text[at] === this.#close) {
       this.ended = true;
       input.advance(at + 1);
@@ -67,11 +67,11 @@ export class ArraySplitter {
       if (!isKey && input.ended) this.#fail(input, at, 'a key should follow');
       at = isKey ? skipSpace(text, KEY.lastIndex) : text.length;
     }
-    if (at === text.length) return this.#wait(input);
+    if (at === text.length) return this.#wait(input, begin);
     const { end, deepest } = findEnd(text, at);
     if (end === at) this.#fail(input, at, 'an element should follow');
     // A value that reaches the end of the text may be incomplete.
-    if (end === -1 || (end === text.length && !input.ended)) return this.#wait(input);
+    if (end === -1 || (end === text.length && !input.ended)) return this.#wait(input, begin);
     input.advance(at);
     const { line } = input;
     input.advance(end);
@@ -79,10 +79,11 @@ export class ArraySplitter {
     return { text: text.slice(at, end), line, isDeep: deepest > DEEPEST };
   }
 
-  #wait(input: TextInput): undefined {
+  /** @param begin of the next element. */
+  #wait(input: TextInput, begin: number): undefined {
     if (!input.ended) return undefined;
     if (this.#close === '') throw new OperatorError('The file is empty: it has no array.');
-    input.advance(skipSpace(input.text, input.at));
+    input.advance(begin);
     throw new OperatorError(
       `The array is incomplete: the text that begins in line ${input.line} is cut off at the end of the file.`,
     );

@@ -113,7 +113,7 @@ for (const store of STORES) {
         const dbUrl = await store.freshUrl();
         const before = await startTestService(dbUrl, {}, undefined, often);
         await begin(before);
-        assert.deepEqual(await found(before.client, 'third'), [3]);
+        await waitUntil(async () => (await found(before.client, 'third'))?.length === 1);
         await before.stop();
         await runOn(
           dbUrl,
@@ -121,6 +121,7 @@ for (const store of STORES) {
         );
         const { client, stop } = await startTestService(dbUrl, {}, undefined, often);
         context.after(stop);
+        await waitUntil(async () => (await client.request('GET', '/books?q=odd')).status === 200);
         assert.deepEqual(await found(client, 'odd'), [3]);
       });
 

@@ -232,6 +232,17 @@ Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0
     }
   });
 
+  test('of objects are those of the first one, if it has more than 1 MiB', async () => {
+    const title = 'y'.repeat(1024 * 1024);
+    for (const content of [
+      `[{"title":"${title}"},{"title":"b"}]`,
+      `{"1":{"title":"${title}"},"2":{"title":"b"}}`,
+    ]) {
+      const { books } = await read(content);
+      assert.ok(books.map((book) => book.title).join(' ') === `${title} b`);
+    }
+  });
+
   test('of objects are those that any of the first 1 MiB have, unless a flag leaves them out', async () => {
     const early = Array.from({ length: 20_000 }, (_, index) => ({ title: `undated manuscript ${index}` }));
     const late = [
