@@ -46,7 +46,8 @@ export class ArraySplitter {
     if (this.#isFirst && at < text.length) {
       if (text[at] !== '[' && text[at] !== '{') this.#fail(input, at, 'an array should begin here, with [');
       this.#close = text[at] === '[' ? ']' : '}';
-      at = skipSpace(text, at + 1); // it stays in the input, which may go back to its beginning, until an element is whole
+      // The bracket stays in the input until an element is whole, since the input may go back to its beginning.
+      at = skipSpace(text, at + 1);
     }
     const begin = at;
     if (at === text.length) return this.#wait(input, begin);
