@@ -9,6 +9,7 @@ const REST_OF_LINE = 14;
 
 /** Chunks of a call. They cost far more than bytes, so clients without a token could take all the time. */
 const AT_ONCE = 64;
+
 const EXTENSION = `;${TOKEN}(?:=(?:${TOKEN}|"[\\t !#-\\[\\]-~]*"))?`;
 /** Of 52 bits at most, which a number has exactly. */
 const SIZE = new RegExp(`^([0-9A-Fa-f]{1,13})((?:${EXTENSION})*)\\r\\n$`);

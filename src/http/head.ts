@@ -183,14 +183,15 @@ export function readHead(bytes: Buffer, limit: number, seen = 0): Head | Unreada
         headers.authorization ??= textOf(first, last);
         break;
       default:
-        headers[name] = joined(headers[name], textOf(first, last));
+        headers[name] = (headers[name] === undefined ? '' : `${headers[name]}, `) + textOf(first, last);
     }
   }
   if (count > MOST_HEADERS || counted >= limit) return 431;
   if (headers.host === undefined ? !isOld : !HOST.test(headers.host)) return 400;
   headers.host = authority ?? headers.host; // in absolute form, the target says which host is meant (RFC 9112 section 3.2.2)
   if (coding !== undefined && (isOld || length !== undefined || !CHUNKED.test(coding))) return 400;
-  if (length !== undefined && !(LENGTH.test(length) && BigInt(length) < 2n ** 64n)) return 400;
+  if (length !== undefined && !LENGTH.test(length)) return 400;
+  if (length?.length === 20 && BigInt(length) >= 2n ** 64n) return 400;
   const isClosing = CLOSE.test(connection) || (isOld && !KEEP_ALIVE.test(connection));
   return {
     length: end + 2,
@@ -210,8 +211,4 @@ function isBlank(text: string, at: number): boolean {
 
 function nameOf(sent: string): Known | Framing | undefined {
   return NAMES.get(sent) ?? NAMES.get(sent.toLowerCase());
-}
-
-function joined(values: string | undefined, next: string): string {
-  return values === undefined ? next : `${values}, ${next}`;
 }
