@@ -221,7 +221,8 @@ export class Connection implements Carrier {
     const kept = (bytes?.buffer.byteLength ?? 0) + this.socket.readableLength;
     if (!this.#room.take(this.#request?.isWhole === true ? kept : 0)) return void this.socket.destroy();
     const isRead = this.#request === undefined || this.#request.readsBody;
-    const mustWait = bytes !== undefined && (this.#awaitsTurn || !isRead);
+    // An end of a line is no request, and whether a client leaves is seen only while its connection is read.
+    const mustWait = bytes !== undefined && bytes.length > '\r\n'.length && (this.#awaitsTurn || !isRead);
     if (mustWait !== this.socket.isPaused()) mustWait ? this.socket.pause() : this.socket.resume();
   }
 

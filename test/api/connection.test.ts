@@ -276,6 +276,17 @@ describe('pipelined requests', () => {
     });
   }
 
+  test('rule H3: that a client leaves is noticed, also if an end of a line follows its request', async () => {
+    const server = new Server();
+    const client = server.connect();
+    client.write(`${GET}\r\n`);
+    const request = await nextOf(server, 0);
+    await settled();
+    const left = new Promise<void>((resolve) => request.onLeave(resolve));
+    client.end();
+    await left;
+  });
+
   const POST = 'POST / HTTP/1.1\r\nhost: test\r\ncontent-length: 6\r\n\r\n';
   for (const { what, sent, isLast } of [
     { what: 'an end of a line follows it', sent: [`${GET}\r\n`], isLast: true },
