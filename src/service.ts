@@ -121,7 +121,7 @@ export async function startService(
       ),
     async close() {
       const { lastRequest, grace } = times.service;
-      catalogue.followers.close();
+      catalogue.close();
       await Promise.all(served.map((http) => http.close(lastRequest, grace)));
       // If a disk hangs, so would the exit: the command ends the process then.
       await (store.holdsProcess ? store.close() : within(times.service.storeGrace, store.close()));

@@ -52,6 +52,8 @@ export const TIMES = {
     shortSearch: 100,
     /** For all searches that wait to be the next short one, together. */
     shortSearches: 500,
+    /** Until a part of an undo that failed is tried again. */
+    undoPause: SECOND,
   },
   keys: {
     /** For which a key is known, at least (rule I4). */

@@ -15,7 +15,7 @@ import { allowOrigins, isOfOtherOrigin, isPreflight, permission } from './cors.t
 import * as answers from './envelope.ts';
 import type { AppParts, Exchange, Handler } from './exchange.ts';
 import { faultAnswers } from './faults.ts';
-import { readChanges, readHistory, undoChanges } from './history.ts';
+import { readChanges, readEvent, readHistory, undoChanges } from './history.ts';
 import { logIn } from './login.ts';
 
 interface Route {
@@ -40,6 +40,7 @@ const ROUTES: readonly Route[] = [
 const HISTORY_ROUTES: readonly Route[] = [
   { path: '/changes', needsToken: true, handlers: { GET: readChanges, HEAD: readChanges } },
   { path: '/undo', needsToken: true, handlers: { POST: undoChanges } },
+  { path: '/event/:id', needsToken: true, handlers: { GET: readEvent, HEAD: readEvent, POST: readEvent } },
   { path: '/book/:id/history', needsToken: true, handlers: { GET: readHistory, HEAD: readHistory } },
 ];
 

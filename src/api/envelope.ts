@@ -3,7 +3,8 @@
 
 import { type Book, bookText } from '../books/book.ts';
 import { tagOf, tagOfText } from '../books/condition.ts';
-import type { Change, NotUndone, State, Undone } from '../books/store.ts';
+import type { CatalogueEvent, Change, NotUndone, State } from '../books/store.ts';
+import { progressOf, type UndoProgress } from '../books/undo.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
 
 /** Every response body: exactly these three fields. */
@@ -113,17 +114,28 @@ export const CURSOR_GONE = failure(410, 'Cursor no longer valid');
 export const historyRetrieved = (states: readonly State[], headers: HeaderList) =>
   withHeaders(success(200, 'Book history retrieved successfully', states.map(dated)), ...headers);
 
-export const changesUndone = ({ change, undone, left }: Undone) =>
+const leftOf = (left: readonly number[]) => left.map((id) => ({ id, reason: 'changed later' }));
+export const changesUndone = ({ event, undone, left }: UndoProgress) =>
   success(200, 'Changes undone successfully', {
-    change,
+    change: undone > 0 ? event : null,
     undone,
-    left: left.map((id) => ({ id, reason: 'changed later' })),
+    left: leftOf(left),
   });
+const asEvent = (event: CatalogueEvent) => {
+  const { number, kind, name, books } = event;
+  const { books: all, checked, changedLater, left } = progressOf(event) ?? {};
+  const undo = left && { books: all, checked, changedLater, left: leftOf(left) };
+  return { event: number, at: new Date(event.at).toISOString(), kind, name, books, undo: undo ?? null };
+};
+export const eventRetrieved = (event: CatalogueEvent) =>
+  success(200, 'Event retrieved successfully', asEvent(event));
+/** What remains of an undo goes on. */
+export const undoInProgress = (event: CatalogueEvent) =>
+  withHeaders(success(202, 'Undo in progress', asEvent(event)), 'location', `/event/${event.number}`);
+export const EVENT_NOT_FOUND = failure(404, 'Event not found');
 export const NOT_UNDONE: Readonly<Record<NotUndone, EnvelopeAnswer>> = {
   unknown: failure(404, 'Change not found'),
   beyond: failure(422, 'Changes no longer known'),
-  many: failure(422, 'Too many changes'),
-  distributed: failure(422, 'Undo is not available'),
 };
 
 const { body: EMPTY_LIST, length: _, ...LIST_HEAD } = booksRetrieved([]);

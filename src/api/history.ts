@@ -3,6 +3,7 @@
 
 import { readBookId } from '../books/book.ts';
 import type { Changes, UndoRequest } from '../books/store.ts';
+import { isDone, progressOf } from '../books/undo.ts';
 import type { Answer } from '../http/answer.ts';
 import { parseBody, readBody } from '../http/body.ts';
 import { asJsonObject } from '../json/parse.ts';
@@ -57,8 +58,22 @@ export async function undoChanges(exchange: Exchange, { catalogue, config }: App
   const outcome = await catalogue.undo(request, key);
   if (outcome === 'conflict') return answers.KEY_USED;
   if (typeof outcome === 'string') return answers.NOT_UNDONE[outcome];
-  const answer = answers.changesUndone(outcome);
+  const { progress, rest } = outcome;
+  const event = rest && (await catalogue.event(rest.number));
+  const answer = event === undefined ? answers.changesUndone(progress) : answers.undoInProgress(event);
   return outcome.isReplay ? answers.replayOf(answer) : answer;
+}
+
+/** With `POST`, an undo that is not complete is continued. */
+export async function readEvent({ request, path }: Exchange, { catalogue }: AppParts): Promise<Answer> {
+  const number = readBookId(path.sent.slice('/event/'.length)); // they are written like ids
+  const event = number === undefined ? undefined : await catalogue.event(number);
+  if (event === undefined) return answers.EVENT_NOT_FOUND;
+  const progress = progressOf(event);
+  if (request.method !== 'POST' || progress === undefined || isDone(progress))
+    return answers.eventRetrieved(event);
+  catalogue.continue(event.number);
+  return answers.undoInProgress(event);
 }
 
 /** Several answers share the memory of their bytes; a text would be copied for each. */

@@ -2,6 +2,7 @@
 // Each kind of call has its own batches; a store never gets a single call.
 
 import { hash } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Times } from '../times.ts';
 import { Batches, type BatchFigures, type BatchLimits, type Carry, type Traits } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
@@ -13,17 +14,19 @@ import {
   type BookList,
   type BookStore,
   type BookUpdate,
+  type CatalogueEvent,
   type Changes,
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
   HEAVY,
   type States,
-  type UndoOutcome,
+  StoreUnavailable,
   type UndoRequest,
   weightOf,
   weightOfAnswer,
 } from './store.ts';
+import { isDone, Undo, type UndoOutcome, type UndoProgress } from './undo.ts';
 
 /**
  * Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with the longest
@@ -40,12 +43,17 @@ export class Catalogue {
   readonly #batches: ReturnType<typeof batchesOf>;
   /** Of those who wait for changes, one at a time: nothing is refused since others wait. */
   readonly #followed: Batches<Job<Changes | 'gone'>, Changes | 'gone'>;
+  readonly #times: Times['books'];
+  /** The numbers of undos that this process continues. */
+  readonly #continued = new Set<number>();
+  #isClosing = false;
   /** Requests that wait for a change. */
   readonly followers: Followers<Changes | 'gone'>;
 
   /** @param room resolves once there is room for a page of changes that a request has waited for. */
   constructor(store: BookStore, times: Times['books'], room = async () => {}) {
     this.#store = store;
+    this.#times = times;
     this.#batches = batchesOf(store, times);
     this.#followed = jobs(1, times);
     this.followers = new Followers(
@@ -134,10 +142,49 @@ export class Catalogue {
     return { page: answer, waited };
   }
 
-  /** Takes changes back, unless an earlier call with this key has done it (rule H5). */
-  undo(request: UndoRequest, key: string | undefined): Promise<UndoOutcome> {
+  /**
+   * Takes changes back, unless an earlier call with this key has done it (rule H5). More than fit into one step are taken back in
+   * parts, after this has resolved.
+   */
+  async undo(request: UndoRequest, key: string | undefined): Promise<UndoOutcome> {
     const once = key === undefined ? undefined : { key, fingerprint: fingerprint('undo', request) };
-    return this.#batches.undo.call((deadline) => this.#store.undo(request, once, deadline));
+    const begin = (deadline: number) => Undo.begin(this.#store, request, once, deadline);
+    const outcome = (await this.#batches.undo.call(begin)) as UndoOutcome;
+    if (typeof outcome === 'object' && outcome.rest !== undefined) void this.#continue(outcome.rest);
+    return outcome;
+  }
+
+  /** @returns undefined if the log has no such event. */
+  event(number: number): Promise<CatalogueEvent | undefined> {
+    const read = (deadline: number) => this.#store.readLog((log) => log.event(number), deadline);
+    return this.#batches.history.call(read) as Promise<CatalogueEvent | undefined>;
+  }
+
+  /** Continues an undo that is not complete, unless this process does that already. */
+  continue(number: number): void {
+    void this.#continue(new Undo(this.#store, number));
+  }
+
+  async #continue(undo: Undo): Promise<void> {
+    if (this.#continued.has(undo.number)) return;
+    this.#continued.add(undo.number);
+    while (!this.#isClosing) {
+      try {
+        const part = this.#batches.undo.call((deadline) => undo.continue(deadline));
+        const progress = (await part) as UndoProgress | undefined;
+        if (progress === undefined || isDone(progress)) break;
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable) || error.kind === 'refused') break; // it would be refused again
+        await pause(this.#times.undoPause);
+      }
+    }
+    this.#continued.delete(undo.number);
+  }
+
+  /** Ends what goes on without a caller. What is left of an undo can be continued. */
+  close(): void {
+    this.#isClosing = true;
+    this.followers.close();
   }
 
   /** The states of a book, the newest first (rule H4). @param before the number of a change: those before it. */
@@ -200,7 +247,7 @@ function batchesOf(store: BookStore, times: Times['books']) {
     longSearch,
     /** What is read of the log. */
     history: jobs<unknown>(store.inFlight, times),
-    undo: jobs<UndoOutcome>(1, times),
+    undo: jobs<unknown>(1, times),
   };
 }
 

@@ -5,6 +5,7 @@ import type { DESCRIPTIONS } from '../metrics/descriptions.ts';
 import type { Metric } from '../metrics/prometheus.ts';
 import type { Book, BookChanges, BookFields } from './book.ts';
 import type { Condition } from './condition.ts';
+import type { IdRange } from './id-ranges.ts';
 import type { Page, Search } from './search.ts';
 
 /**
@@ -157,23 +158,94 @@ export type UndoRequest =
   | { readonly import: number }
   | { readonly since: number };
 
-/** Books that one request takes changes back of, at most (rule H5). */
-export const MOST_UNDONE = 10_000;
+/** Why nothing was taken back: the log has no such change; or it begins later. */
+export type NotUndone = 'unknown' | 'beyond';
 
-export interface Undone {
-  /** The number of this undo, which can be taken back itself; null if no book was changed. */
-  readonly change: number | null;
-  /** How many books are as they were before these changes. */
-  readonly undone: number;
-  /** The ids of the books that were left, since they were changed later. */
-  readonly left: readonly number[];
+/**
+ * Changes that are taken back: the parts of an event; the change of one book; or all between a time, in milliseconds since 1970,
+ * and a position of the store, without those of undos.
+ */
+export type Selection =
+  | { readonly event: number }
+  | { readonly change: number; readonly book: number }
+  | { readonly since: number; readonly before?: number };
+
+/** Something that changes many books at once. */
+export interface CatalogueEvent {
+  /** Numbered like a change. */
+  readonly number: number;
+  readonly kind: 'import' | 'undo';
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** Of an import, its file. */
+  readonly name: string | null;
+  /** How many books it has changed so far. */
+  readonly books: number;
+  /** What it is to do and how far it is: values that JSON has. */
+  readonly work: unknown;
 }
 
-/** Why nothing was taken back: the log has no such change; it begins later; too many books; several servers keep them. */
-export type NotUndone = 'unknown' | 'beyond' | 'many' | 'distributed';
+/** What is kept with the key of a request. */
+export interface KnownRequest {
+  readonly fingerprint: string;
+  /** Those of its books, or the number of its event. */
+  readonly ids: readonly number[];
+}
 
-/** What became of an undo; `conflict` if its key has been used for another request. */
-export type UndoOutcome = (Undone & { readonly isReplay: boolean }) | NotUndone | 'conflict';
+/** A book with the changes of it since the first one that is taken back. */
+export interface PastBook {
+  readonly id: number;
+  /** In their order, with the book before each: equal texts for equal states; null if there was none. */
+  readonly changes: readonly {
+    readonly number: number;
+    readonly state: string | null;
+    readonly isSelected: boolean;
+  }[];
+  readonly present: string | null;
+  /** Bytes of the texts that were looked through. */
+  readonly bytes: number;
+}
+
+/** A book that becomes what it was before a change. */
+export interface Restored {
+  readonly id: number;
+  readonly change: number;
+  /** Whether it was not there then; and whether it is not there now. */
+  readonly isRemoved: boolean;
+  readonly isNew: boolean;
+}
+
+/** The log of changes at one moment. */
+export interface LogReader {
+  known(key: string): Promise<KnownRequest | undefined>;
+  select(request: UndoRequest): Promise<Selection | NotUndone>;
+  /** The books that the changes are about, in their order, each once. */
+  booksOf(selection: Selection): Promise<IdRange[]>;
+  event(number: number): Promise<CatalogueEvent | undefined>;
+  /** The newest events that have changed books, the newest first. */
+  events(most: number): Promise<readonly CatalogueEvent[]>;
+  /** Looks through the past of the first of these books, at least one. */
+  past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]>;
+}
+
+/** Writes to the log and to books in one transaction. The books that it writes between the beginning and the end of an event are a part of it. */
+export interface LogWriter extends LogReader {
+  /** Waits for other requests with the key. @returns whether this one has it now. */
+  claim(once: Once): Promise<boolean>;
+  keep(key: string, ids: readonly number[]): Promise<void>;
+  /** @returns its number, and the position of the store that all earlier changes are before. */
+  begin(
+    kind: CatalogueEvent['kind'],
+    name: string | null,
+  ): Promise<{ readonly number: number; readonly before: number }>;
+  /** Continues an event, after others who do. */
+  resume(number: number): Promise<CatalogueEvent | undefined>;
+  /** @param books that it has changed since it was begun or continued. */
+  end(number: number, books: number, work?: unknown): Promise<void>;
+  /** Until the end of the transaction, nobody else changes these books. */
+  hold(ids: readonly number[]): Promise<void>;
+  restore(books: readonly Restored[]): Promise<void>;
+}
 
 /** The store is unreachable, too slow or cannot write (rule 23). The cause is for the log, never for a client. */
 export class StoreUnavailable extends Error {
@@ -256,8 +328,11 @@ export interface BookStore {
    */
   states(id: number, before: number | undefined, most: number, deadline: number): Promise<States>;
 
-  /** Takes changes back, all of them in one step with the key (rule H5). */
-  undo(request: UndoRequest, once: Once | undefined, deadline: number): Promise<UndoOutcome>;
+  /** Reads the log, at one moment, without holding up those who write. */
+  readLog<Result>(read: (log: LogReader) => Promise<Result>, deadline: number): Promise<Result>;
+
+  /** Writes in one transaction, which happens as a whole or not at all. @param write may be called again. */
+  writeLog<Result>(write: (log: LogWriter) => Promise<Result>, deadline: number): Promise<Result>;
 
   /** Opens a list; resolves once its first chunk is available, so that no answer begins before that. */
   list(): Promise<BookList>;

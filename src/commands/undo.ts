@@ -2,12 +2,13 @@
 // Does not: change anything without `--yes`.
 
 import { readBookId } from '../books/book.ts';
-import type { NotUndone, UndoRequest } from '../books/store.ts';
+import type { CatalogueEvent, NotUndone, UndoRequest } from '../books/store.ts';
+import { isDone, Undo, type UndoProgress } from '../books/undo.ts';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readTime } from '../read-time.ts';
-import type { BulkStore, EventOfLog } from '../stores/bulk.ts';
+import type { BulkStore } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
 import { printable } from '../terminal/printable.ts';
@@ -16,6 +17,7 @@ import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue undo --since TIME | --book ID | --import NUMBER | --change NUMBER [--yes]
+       book-catalogue undo --continue NUMBER --yes
        book-catalogue undo --list
 
 Takes back changes that any program has made in the store that DB_URL names; removed books return under their ids. The
@@ -25,6 +27,7 @@ service may keep running. Books that were changed later are left, and named. Wit
   --book ID        the newest change of a book
   --import NUMBER  an import
   --change NUMBER  a change of GET /book/<id>/history, or an undo
+  --continue NUMBER  the rest of an undo that ended early
   --list           lists the newest imports and undos, with their numbers
   --yes            does it
 `;
@@ -34,6 +37,7 @@ export const OPTIONS = {
   book: { type: 'string' },
   import: { type: 'string' },
   change: { type: 'string' },
+  continue: { type: 'string' },
   list: { type: 'boolean' },
   yes: { type: 'boolean' },
 } as const;
@@ -53,25 +57,46 @@ const UNITS = [
 const LISTED = 1000;
 
 export async function run(context: CommandContext, { options }: Arguments): Promise<number> {
-  const { env, stdout } = context;
-  const wanted = ['since', 'book', 'import', 'change', 'list'].filter((name) => options[name] !== undefined);
+  const { env, stdout, stderr, signal } = context;
+  const wanted = ['since', 'book', 'import', 'change', 'continue', 'list'].filter(
+    (name) => options[name] !== undefined,
+  );
   const [name = ''] = wanted;
   if (wanted.length !== 1)
-    throw new UsageError(`Name one of --since, --book, --import, --change and --list. ${SEE}`);
+    throw new UsageError(`Name one of --since, --book, --import, --change, --continue and --list. ${SEE}`);
   const text = String(options[name]);
   const value = name === 'list' ? 0 : name === 'since' ? timeOf(text) : numberOf(name, text);
   const url = readSetting('dbUrl', env);
-  const store = await openExisting(url, options.yes === true && name !== 'list');
+  const isMeant = options.yes === true && name !== 'list';
+  const store = await openExisting(url, isMeant);
+  const progress = new Progress({ stderr, env });
+  /** Of an undo that has begun. */
+  let number: number | undefined;
+  const show = ({ event, checked, books, undone }: UndoProgress) => {
+    number = event ?? number;
+    signal.throwIfAborted();
+    progress.at('books taken back', checked, books, undone);
+  };
   try {
-    if (name !== 'list')
-      return await undo(context, store, await requestOf(store, name, value), options.yes === true);
-    stdout.write(listOf(await store.events(LISTED)));
+    if (name === 'list') {
+      stdout.write(listOf(await store.readLog((log) => log.events(LISTED))));
+      return 0;
+    }
+    if (name === 'continue') number = value;
+    const request = name === 'continue' ? new Undo(store, value) : await requestOf(store, name, value);
+    if ('since' in request) stdout.write(`Since ${utc(request.since)}, ${ago(request.since)}:\n`);
+    const done = isMeant ? await takeBack(store, request, show) : await look(store, request, show);
+    if (isMeant) await store.assertNewest();
+    progress.end();
+    stdout.write(reportOf(done, isMeant));
     return 0;
   } catch (error) {
     if (error instanceof OperatorError || error instanceof UsageError) throw error;
-    const reason = `the undo ended early: ${context.signal.aborted ? 'stopped' : reasonOf(error)}`;
-    throw new OperatorError(`${describeStore(url)}: ${reason}. Start it again for the rest.`);
+    const reason = `the undo ended early: ${signal.aborted ? 'stopped' : reasonOf(error)}`;
+    const rest = number === undefined ? '' : ` For the rest: book-catalogue undo --continue ${number} --yes`;
+    throw new OperatorError(`${describeStore(url)}: ${reason}.${rest}`);
   } finally {
+    progress.end();
     await store.close().catch(() => {}); // after a failure, closing may fail as well
   }
 }
@@ -95,51 +120,65 @@ export async function openExisting(url: string, isMeant: boolean): Promise<BulkS
   }
 }
 
-async function undo(
-  { env, stdout, stderr, signal }: CommandContext,
+/** Takes changes back. @param request for changes, or an undo that ended early. */
+async function takeBack(
   store: BulkStore,
-  request: UndoRequest,
-  isMeant: boolean,
-): Promise<number> {
-  const found = await store.undo(request, !isMeant);
-  if (typeof found === 'string') throw new OperatorError(REASONS[found]);
-  if ('since' in request) stdout.write(`Since ${utc(request.since)}, ${ago(request.since)}:\n`);
-  const number = isMeant && found.books > 0 ? await store.beginEvent('undo', null) : undefined;
-  const progress = new Progress({ stderr, env });
-  const left: number[] = [];
-  let undone = 0;
-  try {
-    for await (const part of found.parts) {
-      undone += part.undone;
-      left.push(...part.left);
-      signal.throwIfAborted();
-      progress.at('books taken back', undone + left.length, found.books, undone);
-    }
-    if (isMeant) await store.assertNewest();
-  } finally {
-    progress.end();
+  request: UndoRequest | Undo,
+  show: (progress: UndoProgress) => void,
+): Promise<UndoProgress> {
+  let undo = request;
+  if (!(undo instanceof Undo)) {
+    const { progress, rest } = found(await Undo.begin(store, undo, undefined, Number.POSITIVE_INFINITY));
+    if (rest === undefined) return progress;
+    show(progress);
+    undo = rest;
   }
+  for (;;) {
+    const progress = found(await undo.continue(Number.POSITIVE_INFINITY));
+    if (isDone(progress)) return progress;
+    show(progress);
+  }
+}
+
+async function look(
+  store: BulkStore,
+  request: UndoRequest | Undo,
+  show: (progress: UndoProgress) => void,
+): Promise<UndoProgress> {
+  if (!(request instanceof Undo)) return found(await Undo.look(store, request, show));
+  throw new UsageError(`--continue needs --yes. ${SEE}`);
+}
+
+/** @throws OperatorError if the log has no such change. */
+function found<Answer extends object>(answer: Answer | NotUndone | 'conflict' | undefined): Answer {
+  if (typeof answer === 'object') return answer;
+  throw new OperatorError(REASONS[answer === 'beyond' ? answer : 'unknown']);
+}
+
+function reportOf({ event, undone, left, changedLater }: UndoProgress, isMeant: boolean): string {
   const books = counted(undone, 'book');
-  if (isMeant) {
-    stdout.write(`${books} taken back.\n`);
-    if (undone > 0) stdout.write(`To take this back: book-catalogue undo --change ${number} --yes\n`);
-  } else if (undone > 0)
-    stdout.write(`${books} would be taken back. Nothing was changed: add --yes to do it.\n`);
-  else stdout.write('Nothing would be taken back.\n');
-  if (left.length > 0) {
+  const lines = isMeant
+    ? [
+        `${books} taken back.`,
+        ...(undone > 0 ? [`To take this back: book-catalogue undo --change ${event} --yes`] : []),
+      ]
+    : [
+        undone > 0
+          ? `${books} would be taken back. Nothing was changed: add --yes to do it.`
+          : 'Nothing would be taken back.',
+      ];
+  if (changedLater > 0) {
     const ids = left.slice(0, LISTED).join(', ');
-    const more = left.length > LISTED ? `, and ${left.length - LISTED} more` : '';
-    stdout.write(`${counted(left.length, 'book')} left, changed later: ${ids}${more}\n`);
+    const more = changedLater > LISTED ? `, and ${changedLater - LISTED} more` : '';
+    lines.push(`${counted(changedLater, 'book')} left, changed later: ${ids}${more}`);
   }
-  return 0;
+  return lines.map((line) => `${line}\n`).join('');
 }
 
 const REASONS: Readonly<Record<NotUndone, string>> = {
   unknown:
     'There is no such change, or it is no longer kept: see book-catalogue undo --list and GET /book/<id>/history.',
   beyond: 'The changes since then are not all kept: name a later time.',
-  many: 'There are too many changes.',
-  distributed: 'Citus distributes its table "books", and nothing can be taken back there.',
 };
 
 /**
@@ -208,10 +247,10 @@ function ago(moment: number): string {
 }
 
 /** A line for each, with its number, time, kind, books and name. */
-function listOf(events: readonly EventOfLog[]): string {
+function listOf(events: readonly CatalogueEvent[]): string {
   if (events.length === 0) return 'No import and no undo is known.\n';
-  const lines = events.map(({ number, at, event, books, name }) => {
-    return `${String(number).padStart(8)}  ${utc(at)}  ${event.padEnd(6)}  ${counted(books, 'book').padStart(12)}  ${printable(name ?? '')}`;
+  const lines = events.map(({ number, at, kind, books, name }) => {
+    return `${String(number).padStart(8)}  ${utc(at)}  ${kind.padEnd(6)}  ${counted(books, 'book').padStart(12)}  ${printable(name ?? '')}`;
   });
   return `${lines.map((line) => line.trimEnd()).join('\n')}\n`;
 }

@@ -2,8 +2,7 @@
 // caller at a time. Every failure is an Error whose message is the reason; clients never see it.
 
 import { BOOK_FIELDS, type Book, type BookFields, FIELD_NAMES } from '../books/book.ts';
-import type { NotUndone, Undone, UndoRequest } from '../books/store.ts';
-import type { LogEvent } from './states.ts';
+import type { CatalogueEvent, LogReader, LogWriter } from '../books/store.ts';
 
 /**
  * How a book is written: one line each, the same bytes from every store.
@@ -27,21 +26,6 @@ export class UnknownOutcome extends Error {}
 
 /** Rows in their order. A batch is stored, or on its way, when the next one is requested. */
 export type InBatches<Row> = Iterable<readonly Row[]> | AsyncIterable<readonly Row[]>;
-
-/** Something that changed many books, by its number. */
-export interface EventOfLog {
-  readonly number: number;
-  readonly event: LogEvent;
-  /** Milliseconds since 1970. */
-  readonly at: number;
-  /** Of an import, its file. */
-  readonly name: string | null;
-  /** How many books it has changed. */
-  readonly books: number;
-}
-
-/** Of some books: how many are, or would be, as they were before, and the ids of those that were changed later. */
-export type UndoneBooks = Omit<Undone, 'change'>;
 
 export interface BulkStore {
   /**
@@ -84,28 +68,16 @@ export interface BulkStore {
    */
   insertNew(rows: InBatches<BookFields>, isDryRun: boolean): AsyncIterable<StoredBooks>;
 
-  /**
-   * Notes an event, which all later writes are a part of.
-   * @param name of the file of an import.
-   * @returns its number.
-   */
-  beginEvent(event: LogEvent, name: string | null): Promise<number>;
+  /** Begins an event: all later writes are a part of it. @param name of the file of an import. */
+  beginEvent(kind: CatalogueEvent['kind'], name: string | null): Promise<void>;
 
-  /** The newest imports and undos that have changed books, the newest first. */
-  events(most: number): Promise<readonly EventOfLog[]>;
+  readLog<Result>(read: (log: LogReader) => Promise<Result>): Promise<Result>;
+
+  /** Opens its own transaction. */
+  writeLog<Result>(write: (log: LogWriter) => Promise<Result>): Promise<Result>;
 
   /** The number of the newest change of a book; undefined if the log has none. */
   newestChangeOf(id: number): Promise<number | undefined>;
-
-  /**
-   * Takes changes back (rule H5), in its own transactions, after `beginEvent`.
-   * @param isDryRun whether it only looks.
-   * @returns how many books the changes are about, and what became of them, part by part; or why nothing is taken back.
-   */
-  undo(
-    request: UndoRequest,
-    isDryRun: boolean,
-  ): Promise<{ readonly books: number; readonly parts: AsyncIterable<UndoneBooks> } | NotUndone>;
 
   /** Within a transaction, removes a book, and from the log all that it was. */
   forget(id: number): Promise<void>;

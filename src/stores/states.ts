@@ -2,7 +2,14 @@
 // about it (rule H4).
 
 import { type Book, FIELD_NAMES } from '../books/book.ts';
-import { HEAVY, type State, type States, type Undone, type UndoRequest, weightOf } from '../books/store.ts';
+import {
+  type CatalogueEvent,
+  HEAVY,
+  type State,
+  type States,
+  type UndoRequest,
+  weightOf,
+} from '../books/store.ts';
 
 // New books that are stored together have one row for each run of ids. Each of them has a number: that of the row is the last
 // one's, and those of the others come before it.
@@ -21,28 +28,27 @@ export const isWithin = (id: string) =>
 export const hasChange = (number: string) =>
   `number >= ${number} and number < ${number} + ${RUN} and number - last + book <= ${number}`;
 
-/** Something that changes many books. */
-export type LogEvent = 'import' | 'undo';
-
-/** Whether a row is that of an import or undo which a request names. */
-export function isEventOf(
-  request: UndoRequest,
-  { book, event }: { readonly book: number; readonly event: string | null },
-): boolean {
-  return book === 0 && (event === 'import' || (event === 'undo' && 'change' in request));
+/** Whether a request names an event: an import as such, or either as a change. */
+export function isEventOf(request: UndoRequest, { kind }: Pick<CatalogueEvent, 'kind'>): boolean {
+  return kind === 'import' || 'change' in request;
 }
 
-/** The oldest row of a log. */
+/** The oldest row that a log has since its beginning. */
 export interface OldestRow {
+  /** Milliseconds since 1970. */
   readonly at: number;
-  readonly event: string | null;
-  readonly year: number | null;
+  /** Whether it is the beginning, and whether there were no books then. */
+  readonly isBeginning: boolean | 0 | 1;
+  readonly hasAll: boolean | 0 | 1;
 }
 
 /** Whether the log has all changes since a time. Of other rows than a beginning, those of the same time may have been removed. */
-export function reaches({ at, event, year }: OldestRow, since: number): boolean {
-  return at < since || (event === 'beginning' && (at === since || year === 0));
+export function reaches({ at, isBeginning, hasAll }: OldestRow, since: number): boolean {
+  return at < since || Boolean(isBeginning && (at === since || hasAll));
 }
+
+/** Those of an event; `at` is in the store's own type. */
+export const EVENT_COLUMNS = 'number, kind, at, name, books, work';
 
 /** The fields of a book, or null if there is none. */
 export type Fields = Omit<Book, 'id'> | { readonly title: null; readonly author: null; readonly year: null };
@@ -117,61 +123,9 @@ export function asBook(id: number, { title, author, year }: Fields): Book | unde
   return title === null ? undefined : { id, title, author, year };
 }
 
-/** Ids from the first to the last one. */
-export interface IdRange {
-  readonly book: number;
-  readonly last: number;
-}
-
-/** @param ranges ascending by their first id. @returns the same ids, each once. */
-export function disjoint(ranges: readonly IdRange[]): IdRange[] {
-  let end = 0;
-  return ranges.flatMap(({ book, last }) => {
-    const first = Math.max(book, end + 1);
-    end = Math.max(end, last);
-    return first > last ? [] : [{ book: first, last }];
-  });
-}
-
-/** How many ids these are. */
-export function countOf(ranges: readonly IdRange[]): number {
-  return ranges.reduce((sum, { book, last }) => sum + last - book + 1, 0);
-}
-
-/** The ids in their order, so many at once. */
-export function* batchesOf(ranges: readonly IdRange[], size: number): Generator<number[], void, void> {
-  let batch: number[] = [];
-  for (const { book, last } of ranges) {
-    for (let id = book; id <= last; id += 1) {
-      batch.push(id);
-      if (batch.length < size) continue;
-      yield batch;
-      batch = [];
-    }
-  }
-  if (batch.length > 0) yield batch;
-}
-
-/**
- * SQL for the newest events that have changed books, with so many as $1.
- * @param at makes it milliseconds since 1970.
- */
-export const eventsWith = (at: (at: string) => string) => `
-  select event.number, min(event.event) as event, ${at('min(event.at)')} as at, min(event.title) as name,
-    cast(sum(part.last - part.book + 1) as float) as books
-  from book_log as event join book_log as part on part.part_of = event.number
-  where event.book = 0 and event.event in ('import', 'undo') and part.book > 0
-  group by event.number order by event.number desc limit $1`;
-
 /** The newest row of the book $1 stays when it is forgotten, as $2, so that followers and the index have the removal. */
 export const NEWEST_ROW = 'select max(number) as number from book_log where book = $1';
 export const FORGET = [
   `update book_log set ${FIELD_NAMES.map((name) => `${name} = null`)} where book = $1 and number = $2`,
   'delete from book_log where book = $1 and last = $1 and number < $2',
 ];
-
-/** What is kept with the key of an undo, and back. */
-export const asNumbers = ({ change, undone, left }: Undone) => [change ?? 0, undone, ...left];
-export function asUndone([change = 0, undone = 0, ...left]: readonly number[]): Undone {
-  return { change: change || null, undone, left };
-}

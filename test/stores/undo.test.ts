@@ -219,8 +219,6 @@ for (const store of STORES) {
           ? 'with recursive n (n) as (values (1) union all select n + 1 from n where n < 10001) select n from n'
           : 'select n from generate_series(1, 10001) as n';
       await executeOn(dbUrl, `insert into books (year) ${many}`);
-      const far = await client.request('POST', '/undo', { body: { since: '2020-02-29T00:00:00+01:00' } });
-      assert.deepEqual([far.status, far.message], [422, 'Too many changes']);
       const books = await client.list();
       const removed: number[] = [];
       for (const { id } of [books[1], books[1500], books.at(-1)] as Book[]) {

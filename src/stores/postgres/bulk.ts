@@ -6,14 +6,13 @@ import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { BOOK_FIELDS, BOOK_ID, type Book, type BookFields, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
-import type { UndoRequest } from '../../books/store.ts';
+import type { CatalogueEvent, LogReader, LogWriter } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import {
   assertAllTaken,
   type BulkMode,
   type BulkStore,
   type Counts,
-  type EventOfLog,
   type InBatches,
   noBook,
   type RecordFormat,
@@ -22,19 +21,19 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { batchesOf, countOf, eventsWith, FORGET, type LogEvent, NEWEST_ROW } from '../states.ts';
+import { FORGET, NEWEST_ROW } from '../states.ts';
 import { statesOf } from './history.ts';
 import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
 import { begin, refusePartial } from './limits.ts';
-import { CONTINUE_EVENT, NEW_NUMBER, NOTE_EVENT } from './log.ts';
+import { logPlaces, PLACES, type PlaceOfLog } from './log.ts';
 import { type Query, queryOn } from './query.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
-import { DURABLY, STATEMENTS } from './statements.ts';
+import { DURABLY, STATEMENTS, STATEMENTS_ON_SHARDS } from './statements.ts';
 import { createStructure } from './structure.ts';
 import { csvOf, jsonOf } from './text.ts';
-import { booksOf, select, UNDONE_BOOKS, undoBooks } from './undo.ts';
+import { PostgresLogWriter } from './undo.ts';
 
 const BOOKS_IN =
   "select current_setting('server_encoding') as encoding where to_regclass('books') is not null";
@@ -70,8 +69,6 @@ const INSERT_NEW = `
   with new as (${NEW_ROWS}),
     stored as (insert into books (${FIELDS}) select ${FIELDS} from new returning ${FIELDS})
   select ${COUNTS}, (select count(*) from new) as sent from stored`;
-
-const EVENTS = eventsWith((at) => `extract(epoch from ${at})::float8 * 1000`);
 
 /**
  * Connects; in mode `write`, creates or updates the structure.
@@ -124,8 +121,10 @@ class PostgresBulk implements BulkStore {
   readonly #connect: Barrier['connect'];
   readonly assertNewest: () => Promise<void>;
   readonly #shards = new Shards();
-  /** The event that all writes are a part of, with its number. */
-  #part: [LogEvent, number] | undefined;
+  /** The number of the event that all writes are a part of. */
+  #event: number | undefined;
+  /** Books that were stored in the transaction. */
+  #stored = 0;
 
   /**
    * @param connect connects to the host that takes writes.
@@ -159,8 +158,7 @@ class PostgresBulk implements BulkStore {
     let result: Result;
     try {
       await this.#query(`${begin(this.#times.bulkLock)}; select ${DURABLY}`);
-      if (this.#part !== undefined) await this.#query(CONTINUE_EVENT, this.#part);
-      result = await work();
+      result = this.#event === undefined ? await work() : await this.#asPartOf(this.#event, work);
     } catch (error) {
       await this.#rollBack();
       throw error;
@@ -209,42 +207,52 @@ class PostgresBulk implements BulkStore {
         isDryRun ? COUNT_NEW : INSERT_NEW,
       );
       assertAllTaken(stored.books, sent);
+      this.#stored += sent;
       return storedBooks(stored);
     });
   }
 
-  async beginEvent(event: LogEvent, name: string | null): Promise<number> {
-    if (await this.#isDistributed()) return 0; // the servers that write would not know it
-    const number = await this.inTransaction(async () => {
-      const { number } = await this.#row<{ number: number }>(NEW_NUMBER);
-      await this.#query(NOTE_EVENT, [event, number, name]);
+  async beginEvent(kind: CatalogueEvent['kind'], name: string | null): Promise<void> {
+    this.#event = await this.writeLog(async (log) => {
+      const { number } = await log.begin(kind, name);
+      await log.end(number, 0);
       return number;
     });
-    this.#part = [event, number];
-    return number;
   }
 
-  events(most: number): Promise<readonly EventOfLog[]> {
-    return this.#query<EventOfLog>(EVENTS, [most]);
+  async #asPartOf<Result>(event: number, work: () => Promise<Result>): Promise<Result> {
+    const log = await this.#logWriter();
+    await log.resume(event);
+    for (const place of log.places.all) await log.join(place);
+    this.#stored = 0;
+    const result = await work();
+    for (const place of log.places.all) await log.leave(place);
+    await log.end(event, this.#stored);
+    return result;
+  }
+
+  async readLog<Result>(read: (log: LogReader) => Promise<Result>): Promise<Result> {
+    const log = await this.#logWriter();
+    await beginSnapshot(this.#client, this.#times.bulkLock, this.#times); // of several servers, each has its own one
+    const result = await read(log);
+    await this.#rollBack();
+    return result;
+  }
+
+  async writeLog<Result>(write: (log: LogWriter) => Promise<Result>): Promise<Result> {
+    const log = await this.#logWriter();
+    return this.inTransaction(() => write(log));
+  }
+
+  async #logWriter(): Promise<PostgresLogWriter> {
+    const isDistributed = await this.#isDistributed();
+    const places = logPlaces(await this.#query<PlaceOfLog>(PLACES), this.#shards);
+    return new PostgresLogWriter(this.#query, places, isDistributed ? STATEMENTS_ON_SHARDS : STATEMENTS);
   }
 
   async newestChangeOf(id: number): Promise<number | undefined> {
     const newest = await statesOf(this.#query, 0, id, undefined, 1);
     return newest.states[0]?.change ?? undefined;
-  }
-
-  async undo(request: UndoRequest, isDryRun: boolean) {
-    if (await this.#isDistributed()) return 'distributed' as const;
-    const query = this.#query;
-    const selection = await select(query, request);
-    if (typeof selection === 'string') return selection;
-    const ranges = await booksOf(query, selection);
-    const undoSome = (ids: readonly number[]) =>
-      this.inTransaction(() => undoBooks(query, selection, ids, isDryRun));
-    async function* parts() {
-      for (const ids of batchesOf(ranges, UNDONE_BOOKS)) yield await undoSome(ids);
-    }
-    return { books: countOf(ranges), parts: parts() };
   }
 
   async forget(id: number): Promise<void> {
@@ -297,6 +305,7 @@ class PostgresBulk implements BulkStore {
     copy.on('error', () => {}); // there may be more than one
     await pipeline(lines, copy);
     assertAllTaken(copy.rowCount, sent);
+    if (into.startsWith('books')) this.#stored += sent;
   }
 
   async #row<Row extends pg.QueryResultRow>(text: string): Promise<Row> {

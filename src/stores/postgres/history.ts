@@ -18,6 +18,7 @@ import {
   NOTE_LOOK,
   type PlaceOfLog,
   pruneStatement,
+  REMOVE_EVENTS,
   readLog,
 } from './log.ts';
 import { codeOf, type Query } from './query.ts';
@@ -49,10 +50,7 @@ const PLACE = placeWith(`
     and exists (
       select from book_log where place = $1 and xid = split_part($3, '/', 1)::xid8
         and number = split_part($3, '/', 2)::bigint and ${microseconds('at')} = split_part($3, '/', 3)
-    ) and not exists (
-      select from book_log
-      where place = $1 and book = 0 and event = 'beginning' and not pg_visible_in_snapshot(xid, $2::pg_snapshot)
-    ) as "isKnown"`);
+    ) and pg_visible_in_snapshot(began, $2::pg_snapshot) as "isKnown"`);
 
 /** Evaluated by the server of the place, which a statement that writes is not. */
 const NOW = 'select pg_current_snapshot()::text as now from book_log_state where place = $1';
@@ -349,6 +347,7 @@ export function pruneLog(
         throw error;
       }
     }
+    await ask(REMOVE_EVENTS, place, kept);
     if (kept > 0) await ask(NOTE_LOOK, place, confirmed);
   };
   const look = async () => {

@@ -7,57 +7,88 @@ import { FIELD_NAMES } from '../../books/book.ts';
 import { FIELDS, withTypes } from '../columns.ts';
 import { isWithin, RUN } from '../states.ts';
 import type { Query } from './query.ts';
+import type { Shards } from './shards.ts';
 
 // A row is about the books from `book` to `last`, and has the fields of the one book before its change; they are null where there
-// was none: the books are new. A row about book 0 is an event: an import or an undo, or a beginning: changes before it are missing,
-// unless its year is 0: there were no books. The title of an import is its name. If the first row of a transaction is an event, the
-// others are a part of it; it is their event, or continues that of the number `part_of`. The place of a row is 0, or on Citus a
-// number that names its shard: there, each shard of books has its log, and each server its transactions.
+// was none: the books are new. A row about book 0 is the beginning, or what pruning has left. The place of a row is 0, or on Citus a
+// number that names its shard: there, each shard of books has its log and its events, and each server its transactions.
 
+/** Builds before the release would begin the log again: this refuses their rows. */
+const REFUSAL = 'made by a later build of the service: start that one';
+
+/** The event that a transaction writes is open until its end, so each transaction sees its own one only. */
+const EVENTS = [
+  `create table if not exists book_events (
+    place bigint not null default 0, number bigint not null, at timestamptz not null default clock_timestamp(),
+    kind text not null, name text, books bigint not null default 0, work json, is_open boolean not null default true,
+    primary key (place, number)
+  )`,
+  'create index if not exists book_events_open on book_events (place) where is_open',
+];
 const TABLES = [
   'create sequence if not exists book_log_number',
   `create table if not exists book_log (
     place bigint not null default 0, xid xid8 not null default pg_current_xact_id(),
     number bigint not null default nextval('book_log_number'), at timestamptz not null default clock_timestamp(),
-    book bigint not null, last bigint not null, ${withTypes('bigint').map(({ name, type }) => `${name} ${type}`)},
+    book bigint not null, last bigint not null, ${withTypes('bigint').map(({ name, type }) => `${name} ${type}`)}, part_of bigint,
     primary key (place, xid, number)
   )`,
-  'alter table book_log add column if not exists event text, add column if not exists part_of bigint',
   "alter table book_log alter column number set default nextval('book_log_number')", // in case the sequence was made again
-  'alter table book_log alter column event drop default, alter column part_of drop default', // of builds before version 1.1
-  // For each place, the transaction up to which rows have been removed for their age, the server whose transactions they are, and
-  // when old rows were last looked for.
+  // For each place, the transaction up to which rows have been removed for their age, the server whose transactions they are, when
+  // old rows were last looked for, the transaction of the beginning, and whether there were no books then.
   `create table if not exists book_log_state (
-    place bigint primary key default 0, pruned xid8 not null, system bigint not null
+    place bigint primary key default 0, pruned xid8 not null, system bigint not null, looked timestamptz, began xid8,
+    has_all boolean not null default false, constraint "${REFUSAL}" check (began is not null)
   )`,
-  'alter table book_log_state add column if not exists looked timestamptz',
+  ...EVENTS,
   'create index if not exists book_log_books on book_log (place, book, number)',
   'create index if not exists book_log_parts on book_log (part_of) where part_of is not null',
   'create index if not exists book_log_numbers on book_log using brin (number, at)',
   'create index if not exists book_log_new_books on book_log (place, book) where last > book',
 ];
 
-/** Whether both tables have the columns that cannot be added. */
+/** Of the log and its state. */
+const COLUMNS = [
+  'place',
+  'xid',
+  'number',
+  'at',
+  'book',
+  'last',
+  'part_of',
+  'pruned',
+  'system',
+  'looked',
+  'began',
+  ...FIELD_NAMES,
+];
+/** Whether both tables have the columns that cannot be added. Both have a place. */
 const HAS_COLUMNS = `(
-    select count(*) = ${9 + FIELD_NAMES.length} from pg_attribute
+    select count(*) = ${COLUMNS.length + 1} from pg_attribute
     where attrelid = any(array[to_regclass('book_log'), to_regclass('book_log_state')]) and not attisdropped
-      and attname in ('place', 'xid', 'number', 'at', 'book', 'last', 'pruned', 'system', ${FIELD_NAMES.map((name) => `'${name}'`)})
+      and attname in (${COLUMNS.map((name) => `'${name}'`)})
   )`;
 
+const distributed = (name: string) =>
+  `select create_distributed_table('${name}', 'place', colocate_with := 'books')`;
+/** Builds before the release would drop the log: the reference refuses it. */
+const DISTRIBUTE_EVENTS = [
+  distributed('book_events'),
+  'alter table book_events add foreign key (place) references book_log_state',
+];
 /** On the workers of Citus, the log of a book is beside it. So its triggers may write it there, which Citus allows on request. */
 const DISTRIBUTE = [
   'set local citus.enable_unsafe_triggers = on',
-  ...['book_log', 'book_log_state'].map(
-    (name) => `select create_distributed_table('${name}', 'place', colocate_with := 'books')`,
-  ),
+  ...['book_log', 'book_log_state'].map(distributed),
+  ...DISTRIBUTE_EVENTS,
 ];
 const EACH_PLACE = `
   do $$ declare shard bigint; number bigint; begin
     for shard in select shardid from pg_dist_shard where logicalrelid = 'book_log_state'::regclass loop
       number := 1;
       while get_shard_id_for_distribution_column('book_log_state', number) <> shard loop number := number + 1; end loop;
-      insert into book_log_state (place, pruned, system) values (number, '3', 0);
-      insert into book_log (place, xid, book, last, event, year) values (number, '3', 0, 0, 'beginning', 1);
+      insert into book_log_state (place, pruned, system, began) values (number, '3', 0, '3');
+      insert into book_log (place, xid, book, last) values (number, '3', 0, 0);
     end loop;
     -- A query is evaluated by the server of the place, and what an update sets by the coordinator.
     for shard, number in select place, (pg_control_system()).system_identifier from book_log_state loop
@@ -65,9 +96,32 @@ const EACH_PLACE = `
     end loop;
   end $$`;
 const ONE_PLACE = [
-  `insert into book_log_state (pruned, system) select '3', system_identifier from pg_control_system()`,
-  `insert into book_log (book, last, event, year)
-    select 0, 0, 'beginning', (exists (select from books))::integer`,
+  `insert into book_log_state (pruned, system, began, has_all)
+    select '3', system_identifier, pg_current_xact_id(), not exists (select from books) from pg_control_system()`,
+  'insert into book_log (book, last) values (0, 0)',
+];
+
+/** Builds before the release had events in the log: as rows about book 0, with the name as the title. On Citus they had none. */
+const MOVE_EVENTS = [
+  `insert into book_events (number, at, kind, name, books, is_open)
+    select number, at, event, title, (
+      select coalesce(sum(last - book + 1), 0) from book_log where part_of = events.number and book > 0
+    ), false
+    from book_log as events where place = 0 and book = 0 and event in ('import', 'undo') and part_of is null`,
+];
+const moveEvents = (isDistributed: boolean) => [
+  ...EVENTS,
+  ...(isDistributed ? DISTRIBUTE_EVENTS : MOVE_EVENTS),
+  'alter table book_log_state add column began xid8, add column has_all boolean not null default false',
+  isDistributed
+    ? "update book_log_state set began = '3'"
+    : `update book_log_state set (began, has_all) = (
+        select coalesce(max(xid), '3'), coalesce((array_agg(year order by xid desc))[1] = 0, false)
+        from book_log where place = 0 and book = 0 and event = 'beginning'
+      )`,
+  `alter table book_log_state add constraint "${REFUSAL}" check (began is not null)`,
+  `update book_log set ${FIELD_NAMES.map((name) => `${name} = null`)} where book = 0 and (title is not null or year is not null)`,
+  'alter table book_log drop column event',
 ];
 
 const NOTHING = withTypes('bigint').map(({ type }) => `null::${type}`);
@@ -87,22 +141,17 @@ const CHANGED = `
   ) as changed`;
 const ALL = `select ${NUMBER}, id, id, ${FIELDS} from books`;
 
-/** Only a row of the log makes others a part of an event: a role that may write books, but not the log, can make none. */
-const PART = `
-  select event, coalesce(part_of, number) as part_of from (
-    select * from book_log where place = 0 and xid = pg_current_xact_id() order by number limit 1
-  ) as first where book = 0`;
+/** Only a row of `book_events` makes others a part of an event: a role that may write books, but not that, can make none. */
 const write = (rows: string) => `
-  with whole as materialized (${PART})
-  insert into book_log (number, book, last, ${FIELDS}, event, part_of)
-  select rows.*, whole.event, whole.part_of from (${rows}) as rows left join whole on true;`;
+  insert into book_log (number, book, last, ${FIELDS}, part_of)
+  select rows.*, (select number from book_events where place = 0 and is_open) from (${rows}) as rows;`;
 
 /**
  * It belongs to the table of books, or on a server of Citus to a shard of it, and writes to the shard of the log that is beside it.
  * For any other table it does nothing: its columns may have types whose casts are functions of another role.
  */
 const WRITE = `
-  declare log text; state text; part text;
+  declare log text; state text; event text; part text;
   begin
     if tg_table_schema <> current_schema() then return null; end if;
     if tg_table_name = 'books' then
@@ -115,10 +164,12 @@ const WRITE = `
       return null;
     end if;
     if to_regclass('pg_catalog.pg_dist_shard') is null then return null; end if;
-    select 'book_log_' || logs.shardid, 'book_log_state_' || states.shardid into log, state
+    select 'book_log_' || logs.shardid, 'book_log_state_' || states.shardid, 'book_events_' || events.shardid into log, state, event
       from pg_dist_shard as own join pg_dist_shard as logs using (shardminvalue) join pg_dist_shard as states using (shardminvalue)
+        join pg_dist_shard as events using (shardminvalue)
       where own.logicalrelid = 'books'::regclass and 'books_' || own.shardid = tg_table_name
-        and logs.logicalrelid = 'book_log'::regclass and states.logicalrelid = 'book_log_state'::regclass;
+        and logs.logicalrelid = 'book_log'::regclass and states.logicalrelid = 'book_log_state'::regclass
+        and events.logicalrelid = 'book_events'::regclass;
     if log is null then return null; end if;
     foreach part in array case tg_op
       when 'INSERT' then array[$q$${NEW}$q$]
@@ -126,8 +177,8 @@ const WRITE = `
       else array[$q$${BEFORE}$q$] end
     loop
       execute format(
-        'insert into %I (place, number, book, last, ${FIELDS})
-          select (select place from %I), rows.* from (%s) as rows', log, state, part);
+        'insert into %I (place, number, book, last, ${FIELDS}, part_of)
+          select (select place from %I), rows.*, (select number from %I where is_open) from (%s) as rows', log, state, event, part);
     end loop;
     return null;
   end `;
@@ -173,6 +224,8 @@ interface LogTables {
   /** Whether the log is there, with all that writes it. */
   readonly isThere: boolean;
   readonly hasColumns: boolean;
+  /** Whether it is that of a build before the release, with events in it. */
+  readonly isOlder: boolean;
   /** Whether a build before version 1.1 has noted changes: for the index only, or several of new books under one number. */
   readonly isOld: boolean;
   readonly hasIndex: boolean;
@@ -196,16 +249,19 @@ const DESCRIBE = `
       ) as books
     ) as schemas
   ), found as (
-    select pg_proc.oid, proowner, tgenabled in ('O', 'A') and prosrc = $2
+    select pg_proc.oid, proowner, tgenabled in ('O', 'A') as is_enabled, tgenabled in ('O', 'A') and prosrc = $2
       and proconfig = array['search_path=' || path, 'enable_seqscan=off'] as "isSound"
     from place cross join pg_trigger join pg_proc on pg_proc.oid = tgfoid
     where tgrelid = to_regclass('books') and tgname = any($1::text[])
   )
   select schema, path,
     to_regclass('book_log_new_books') is not null and to_regclass('book_log_number') is not null
-      and exists (select from pg_attribute where attrelid = to_regclass('book_log_state') and attname = 'looked')
+      and to_regclass('book_events') is not null
       and (select count(*) = ${Object.keys(TRIGGERS).length} from found where "isSound") as "isThere",
     ${HAS_COLUMNS} as "hasColumns",
+    (select count(*) = 2 from pg_attribute where not attisdropped
+      and (attrelid, attname) in ((to_regclass('book_log'), 'event'), (to_regclass('book_log_state'), 'looked')))
+      and (select count(*) = ${Object.keys(TRIGGERS).length} from found where is_enabled) as "isOlder",
     coalesce(to_regclass('book_index_queue'), to_regclass('book_log_runs')) is not null as "isOld",
     to_regclass('book_index_state') is not null as "hasIndex",
     exists (select ${othersWho('any(array(select oid from found))')}) as "isOpen",
@@ -218,7 +274,7 @@ const OPEN = `other roles may execute its function ${FUNCTION}, and become its o
 const IS_OWN = `
   select bool_and(
     system = (pg_control_system()).system_identifier
-      and exists (select from book_log where book_log.place = book_log_state.place and (pruned > '3' or event = 'beginning'))
+      and exists (select from book_log where book_log.place = book_log_state.place and (pruned > '3' or book = 0))
   ) as "isOwn" from book_log_state`;
 
 /** Whether the documented repair asks for it: the log lacks changes. */
@@ -247,8 +303,8 @@ export const IS_SOUND = `
       and tgenabled in ('O', 'A')
   ) and exists (
     select from book_log_state where pruned > '3'
-      or exists (select from book_log where place = 0 and book = 0 and event = 'beginning')
-  ) and exists (select from book_log) and to_regclass('book_log_number') is not null and ${HAS_COLUMNS} as "isSound"`;
+      or exists (select from book_log where place = 0 and book = 0)
+  ) and exists (select from book_log) and to_regclass('book_log_number') is not null and to_regclass('book_events') is not null and ${HAS_COLUMNS} as "isSound"`;
 
 /**
  * @param isDistributed whether several servers keep the books.
@@ -258,12 +314,21 @@ export const IS_SOUND = `
  */
 export async function stepsToLog(query: Query, isDistributed: boolean): Promise<string[]> {
   const [found] = await query<LogTables>(DESCRIBE, [Object.keys(TRIGGERS), WRITE]);
-  const { isThere, hasColumns, isOld, hasIndex, isOpen, isOwner, schema } = found as LogTables;
+  const { isThere, hasColumns, isOlder, isOld, hasIndex, isOpen, isOwner, schema } = found as LogTables;
   const isOpenAway = isDistributed && (await query(isOpenOnWorkers(schema))).length > 0;
   if ((isOpen || isOpenAway) && !isOwner) throw new Error(OPEN);
+  const writing = [
+    functionIn(found as LogTables),
+    closeIn(schema), // Citus does it on the workers as well
+    ...Object.entries(TRIGGERS).map(([name, when]) => {
+      return `create or replace trigger ${name} ${when} for each statement execute function ${schema}.${FUNCTION}`;
+    }),
+  ];
   const [index] = hasIndex ? await query<{ lacksChanges: boolean }>(LACKS_CHANGES) : [];
-  if (isThere && hasColumns && !isOld && !index?.lacksChanges) {
+  if (!isOld && !index?.lacksChanges && (isOlder || (isThere && hasColumns))) {
     const [places] = await query<{ isOwn: boolean | null }>(IS_OWN);
+    if (places?.isOwn && isOlder)
+      return ['lock table books in share row exclusive mode', ...moveEvents(isDistributed), ...writing];
     const [numbers] = isDistributed ? [] : await query<{ isBehind: boolean }>(IS_BEHIND);
     if (places?.isOwn && numbers?.isBehind) return [CATCH_UP];
     if (places?.isOwn) return isOpen ? [closeIn(schema)] : isOpenAway ? [closeOnWorkers(schema)] : [];
@@ -273,16 +338,14 @@ export async function stepsToLog(query: Query, isDistributed: boolean): Promise<
     ...(isOld
       ? ['drop function if exists book_index_note cascade', 'drop table if exists book_index_queue']
       : []),
-    ...(isOld || !hasColumns || isDistributed ? ['drop table if exists book_log, book_log_state'] : []),
+    ...(isOld || !hasColumns || isDistributed
+      ? ['drop table if exists book_events', 'drop table if exists book_log, book_log_state']
+      : []),
     ...TABLES,
     ...(isDistributed ? DISTRIBUTE : []),
-    functionIn(found as LogTables),
-    closeIn(schema), // Citus does it on the workers as well
-    ...Object.entries(TRIGGERS).map(([name, when]) => {
-      return `create or replace trigger ${name} ${when} for each statement execute function ${schema}.${FUNCTION}`;
-    }),
+    ...writing,
     "update book_log set xid = '3' where xid > '3'", // before all transactions
-    'truncate book_log_state',
+    'delete from book_log_state',
     CATCH_UP,
     ...(isDistributed ? [EACH_PLACE] : ONE_PLACE),
     // An index that has followed before would not know what it lacks.
@@ -303,14 +366,23 @@ export interface PlaceOfLog {
   readonly now: string;
 }
 
-export const NEW_NUMBER = "select nextval('book_log_number') as number";
-/** Notes the event $1 of the number $2 and the name $3. As the first row of a transaction, it has the later ones as its parts. */
-export const NOTE_EVENT = 'insert into book_log (number, book, last, event, title) values ($2, 0, 0, $1, $3)';
-/** Removes the event of the number $1, of this transaction, which has no part. */
-export const TAKE_EVENT_BACK =
-  'delete from book_log where place = 0 and xid = pg_current_xact_id() and number = $1';
-/** Begins a transaction whose later rows are parts of the event $1 of the number $2, which an earlier one has noted. */
-export const CONTINUE_EVENT = 'insert into book_log (book, last, event, part_of) values (0, 0, $1, $2)';
+/** Where the log is: the first place has what is told of an event. */
+export interface LogPlaces {
+  readonly all: readonly number[];
+  readonly first: number;
+  /** The place with the rows about a book. */
+  of(id: number): number;
+}
+
+export function logPlaces(found: readonly PlaceOfLog[], shards: Shards): LogPlaces {
+  const all = found.map(({ place }) => place);
+  const [first = 0] = all;
+  const of = (id: number) => {
+    const shard = shards.placeOf(id);
+    return all.find((place) => shards.placeOf(place) === shard) ?? first;
+  };
+  return { all, first, of: shards.areSeveral ? of : () => first };
+}
 
 /**
  * SQL after `from` for the rows of a place about a book.
@@ -349,7 +421,7 @@ export const pruneStatement = (isRead: string) => `
       and oldest.xid < pg_snapshot_xmin($3::pg_snapshot) and ${isRead}
     returning book_log.xid
   ), emptied as (
-    update book_log set book = 0, last = 0, event = null, part_of = null, ${FIELD_NAMES.map((name) => `${name} = null`)}
+    update book_log set book = 0, last = 0, part_of = null, ${FIELD_NAMES.map((name) => `${name} = null`)}
     from stays as oldest
     where book_log.place = $1 and book_log.xid = oldest.xid and book_log.number = oldest.number
       and book > 0 and oldest.xid < pg_snapshot_xmin($3::pg_snapshot) and ${isRead}
@@ -360,6 +432,11 @@ export const pruneStatement = (isRead: string) => `
     where place = $1 and newest > pruned
   )
   select count(*) = $5 as "isMore" from gone`;
+
+/** Removes the events of the place $1 that are older than $2 milliseconds and of which no row is left. */
+export const REMOVE_EVENTS = `
+  delete from book_events where place = $1 and at < now() - $2 * interval '1 millisecond'
+    and not exists (select from book_log where book_log.place = $1 and part_of = book_events.number)`;
 
 /** Notes that old rows of the place $1 were looked for, unless it was less than $2 milliseconds ago. */
 export const NOTE_LOOK = `

@@ -14,14 +14,14 @@ import { PostgresFinder } from './finder.ts';
 import { History, pruneLog } from './history.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { listBooks } from './lists.ts';
-import { PLACES, type PlaceOfLog } from './log.ts';
+import { logPlaces, PLACES, type PlaceOfLog } from './log.ts';
 import { LogKeeper } from './log-keeper.ts';
 import { NewBooks } from './new-books.ts';
 import { type Query, queryOn } from './query.ts';
 import { Standby, type Standbys } from './standby.ts';
 import { STATEMENTS, STATEMENTS_ON_SHARDS, type Statements } from './statements.ts';
 import { createStructure } from './structure.ts';
-import { undo } from './undo.ts';
+import { PostgresLogReader, PostgresLogWriter } from './undo.ts';
 
 const COUNT_UP_TO = 'select count(*) as books from (select 1 from books limit $1) as found';
 
@@ -99,11 +99,8 @@ function storeOf(
   };
   const find = (ids: readonly number[], deadline: number) =>
     inPlace(findBooks(connections, statements, ids, deadline));
-  const placeOfLog = (id: number) => {
-    const shard = shards.placeOf(id);
-    return places.find(({ place }) => shards.placeOf(place) === shard)?.place ?? 0;
-  };
-  const history = new History(connections, times.postgres, places, placeOfLog, find);
+  const logAt = logPlaces(places, shards);
+  const history = new History(connections, times.postgres, places, logAt.of, find);
   const writes = async <Result>(work: Promise<Result>): Promise<Result> => {
     const result = await work;
     history.noteWrite();
@@ -134,10 +131,15 @@ function storeOf(
       await keeper?.keep(deadline);
       return history.states(id, before, most, deadline);
     },
-    undo: async (request, once, deadline) => {
-      if (shards.areSeveral) return 'distributed';
+    readLog: async (read, deadline) => {
       await keeper?.keep(deadline);
-      return writes(connections.transaction('batches', deadline, (query) => undo(query, request, once)));
+      return connections.transaction('batches', deadline, (query) =>
+        read(new PostgresLogReader(query, logAt)),
+      );
+    },
+    writeLog: (write, deadline) => {
+      const work = (query: Query) => write(new PostgresLogWriter(query, logAt, statements));
+      return writes(inPlace(connections.transaction('batches', deadline, work)));
     },
     search: async (search, deadline, most) => {
       if (finder === undefined) throw new StoreUnavailable('FIND is off');

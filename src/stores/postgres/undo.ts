@@ -1,203 +1,274 @@
-// Owns: taking changes back in PostgreSQL (rule H5). Each function is called within a transaction, by its way to send a statement.
-// Twin of `sqlite/undo.ts`.
-// Does not: work on several servers: those that write do not know the event.
+// Owns: what an undo reads and writes in PostgreSQL (rule H5), and its events. Each method is called within a transaction, by its way
+// to send a statement. Twin of `sqlite/undo.ts`.
 
 import { FIELD_NAMES } from '../../books/book.ts';
+import { type IdRange, joined } from '../../books/id-ranges.ts';
 import {
-  MOST_UNDONE,
+  type CatalogueEvent,
+  type KnownRequest,
+  type LogReader,
+  type LogWriter,
   type NotUndone,
   type Once,
+  type PastBook,
+  type Restored,
+  type Selection,
   StoreUnavailable,
-  type Undone,
-  type UndoOutcome,
   type UndoRequest,
 } from '../../books/store.ts';
-import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import {
-  asNumbers,
-  asUndone,
-  batchesOf,
-  changeOf,
-  countOf,
-  disjoint,
-  hasChange,
-  type IdRange,
-  isEventOf,
-  type OldestRow,
-  reaches,
-} from '../states.ts';
-import { about, NEW_NUMBER, NOTE_EVENT, TAKE_EVENT_BACK } from './log.ts';
+import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
+import { changeOf, EVENT_COLUMNS, hasChange, isEventOf, type OldestRow, reaches } from '../states.ts';
+import { about, type LogPlaces } from './log.ts';
 import type { Query } from './query.ts';
-import { DURABLY, idsIn } from './statements.ts';
+import { DURABLY, type Statements } from './statements.ts';
 
-/** The changes that are taken back. */
-export interface Selection {
-  /** A condition in SQL, with a value: the parameter of this name. */
-  readonly condition: (parameter: string) => string;
-  readonly value: number;
-  /** If it is one change, its book. */
-  readonly book?: number;
-}
+/** Rows of the log that are read together: those of the books that are left out are read again. */
+const ROWS = 10_000;
 
-/** Of the row that has the change $1. */
-const FIND = `
-  select last - number + $1::bigint as book, event from book_log
-  where ${hasChange('$1::bigint')} and (book > 0 or part_of is null) order by number limit 1`;
-const OLDEST = `
-  select floor(extract(epoch from at) * 1000)::float8 as at, event, year from book_log
-  where place = 0 order by xid, number limit 1`;
-
-/** @returns why there is none. */
-export async function select(query: Query, request: UndoRequest): Promise<Selection | NotUndone> {
-  if ('since' in request) {
-    const [oldest] = await query<OldestRow>(OLDEST);
-    const condition = (since: string) =>
-      `at >= to_timestamp(${since}::float8 / 1000) and event is distinct from 'undo'`;
-    return oldest !== undefined && reaches(oldest, request.since)
-      ? { condition, value: request.since }
-      : 'beyond';
-  }
-  const value = 'change' in request ? request.change : request.import;
-  const [row] = await query<{ book: number; event: string | null }>(FIND, [value]);
-  if (row !== undefined && isEventOf(request, row))
-    return { condition: (event) => `part_of = ${event}::bigint`, value };
-  if (!row?.book || !('change' in request)) return 'unknown';
-  return { condition: (number) => `change = ${number}::bigint`, value, book: row.book };
-}
-
-/** The books of a selection. */
-export async function booksOf(
-  query: Query,
-  { condition, value, book }: Selection,
-): Promise<readonly IdRange[]> {
-  if (book !== undefined) return [{ book, last: book }];
-  const text = `
-    select book, max(last) as last from book_log
-    where book > 0 and ${condition('$1')} group by book order by book`;
-  return disjoint(await query<IdRange>(text, [value]));
-}
-
-/** Of two that bring the same book back, one waits here for the other. */
-const BE_ALONE = 'select from book_log_state for update';
-const LOCK = `select from books where id = any($1::bigint[]) and ${DURABLY} order by id for update`;
-
-/** The present state follows the rows as one more. */
-const LAST = Number.MAX_SAFE_INTEGER;
-const stateOf = (book: string) => `array[${book}.title, ${book}.author, ${book}.year::text]`;
-
-/**
- * For the books of $1: what each was before the first of the selected rows. It is free unless others have changed it since: what
- * they did between two of them, or after the last one, may only lead back to a state that it had before.
- */
-const decisions = (condition: string) => `
-  about as (
-    select wanted.id, row.*, coalesce(${condition}, false) as selected, ${stateOf('row')} as before
-    from ${idsIn('$1')} as wanted (id) cross join lateral (
-      select ${changeOf('wanted.id')} as change, at, event, part_of, ${FIELDS} from ${about('0', 'wanted.id')}
-    ) as row
-    union all
-    select id, ${LAST}, null, null, null, ${FIELDS}, true, ${stateOf('books')} from ${idsIn('$1')} as wanted (id) left join books using (id)
-  ), followed as (
-    select *, lag(selected) over (partition by id order by change) as previous,
-      bool_or(selected) over (partition by id order by change rows between unbounded preceding and 1 preceding) as has_begun
-    from about
-  ), checked as (
-    select *, not has_begun or not selected or previous or min(change) filter (where selected or has_begun and previous)
-      over (partition by id, before) < change as is_free
-    from followed
-  ), decided as (
-    select distinct on (id) id, ${FIELDS}, before, last_value(before) over book as present,
-      bool_and(coalesce(is_free, true)) over book as is_free
-    from checked where selected window book as (
-      partition by id order by change rows between unbounded preceding and unbounded following
-    ) order by id, change
-  ), differing as (
-    select *, present[1] is not null as is_there from decided where before is distinct from present
-  )`;
-
-const look = (condition: string) => `
-  with ${decisions(condition)} select id, is_free as "isFree", is_free as "isWritten" from differing order by id`;
-
-const carryOut = (condition: string) => `
-  with ${decisions(condition)}, removed as (
-    delete from books using differing as wanted where books.id = wanted.id and is_free and wanted.title is null
-    returning books.id
-  ), changed as (
-    update books set ${FIELD_NAMES.map((name) => `${name} = wanted.${name}`)}
-    from differing as wanted where books.id = wanted.id and is_free and wanted.title is not null returning books.id
-  ), stored as (
-    insert into books (${ID_AND_FIELDS})
-    select ${ID_AND_FIELDS} from differing where is_free and title is not null and not is_there returning id
-  )
-  select id, is_free as "isFree", written.id is not null as "isWritten"
-  from differing left join (
-    select id from removed union all select id from changed union all select id from stored
-  ) as written using (id) order by id`;
-
-interface Decision {
-  readonly id: number;
-  readonly isFree: boolean;
-  readonly isWritten: boolean;
-}
-
-/**
- * Makes books what they were before the selected rows.
- * @param isDryRun whether it only looks.
- * @throws StoreUnavailable if an operator's trigger has skipped some.
- */
-export async function undoBooks(
-  query: Query,
-  { condition, value }: Selection,
-  ids: readonly number[],
-  isDryRun: boolean,
-): Promise<Omit<Undone, 'change'>> {
-  if (!isDryRun) {
-    await query(BE_ALONE);
-    await query(LOCK, [ids]);
-  }
-  const text = isDryRun ? look(condition('$2')) : carryOut(condition('$2'));
-  const rows = await query<Decision>(text, [ids, value]);
-  const undone = rows.filter(({ isWritten }) => isWritten).length;
-  const left = rows.filter(({ isFree }) => !isFree).map(({ id }) => id);
-  if (undone + left.length < rows.length)
-    throw new StoreUnavailable(`a trigger has skipped some of the writes: ${rows.length}`, 'refused');
-  return { undone, left };
-}
-
-/** Books of one statement. */
-export const UNDONE_BOOKS = 1000;
-
+const KNOWN = 'select fingerprint, ids from book_requests where key = $1';
 const CLAIM = `
   insert into book_requests (key, fingerprint, ids) select $1, $2, '{}' where ${DURABLY} on conflict (key) do nothing returning key`;
-const KNOWN = 'select fingerprint, ids from book_requests where key = $1';
-const KEEP = 'update book_requests set ids = $2 where key = $1';
 
-/** Takes changes back, with the key of a request. */
-export async function undo(query: Query, request: UndoRequest, once: Once | undefined): Promise<UndoOutcome> {
-  if (once !== undefined && (await query(CLAIM, [once.key, once.fingerprint])).length === 0) {
-    const [known] = await query<{ fingerprint: string; ids: readonly string[] }>(KNOWN, [once.key]);
-    if (known?.fingerprint !== once.fingerprint) return 'conflict';
-    return { ...asUndone(known.ids.map(Number)), isReplay: true };
+/** The row that has the change $1. */
+const ROW = `
+  select last - number + $1::bigint as book from book_log
+  where ${hasChange('$1::bigint')} and book > 0 order by number limit 1`;
+
+const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1000)::float8`;
+const OLDEST = `
+  select ${milliseconds('oldest.at')} as at, oldest.xid = began as "isBeginning", has_all as "hasAll"
+  from book_log_state as state cross join lateral (
+    select at, xid from book_log where book_log.place = state.place and xid >= began order by xid, number limit 1
+  ) as oldest`;
+
+const EVENTS = `select ${EVENT_COLUMNS.replace('at,', `${milliseconds('at')} as at,`)} from book_events where place = $1`;
+const BEGIN = `
+  insert into book_events (place, number, kind, name) values ($1, nextval('book_log_number'), $2, $3)
+  returning number, (extract(epoch from at) * 1000000)::bigint as before`;
+/** At another place than the first: there, rows of the log are a part of it as well. */
+const JOIN = `
+  insert into book_events (place, number, kind) values ($1, $2, $3)
+  on conflict (place, number) do update set is_open = true`;
+const RESUME = 'update book_events set is_open = true where place = $1 and number = $2';
+const LEAVE = 'update book_events set is_open = false where place = $1 and number = $2';
+const END = `
+  update book_events set is_open = false, books = books + $3, work = coalesce($4::json, work) where place = $1 and number = $2`;
+
+/** Of two that bring the same book back, one waits here for the other. */
+const BE_ALONE = 'select from book_log_state where place = $1 for no key update';
+
+/** Equal for equal states. */
+const stateOf = (row: string) =>
+  `case when ${row}.title is not null then encode(sha256(convert_to(row(${FIELD_NAMES.map((name) => `${row}.${name}`)})::text, 'UTF8')), 'base64') end`;
+
+/** Of the books of $1: their changes, from the first selected one on. */
+const changesWith = (condition: string, place: number, limit: number | 'all') => `
+  select wanted.id, rows.* from unnest($1::bigint[]) as wanted (id) cross join lateral (
+    select min(number) as number from ${about(`${place}`, 'wanted.id')} where ${condition}
+  ) as first cross join lateral (
+    select number, coalesce(${condition}, false) as "isSelected", ${stateOf('about')} as state, ${TEXT_BYTES} as bytes
+    from ${about(`${place}`, 'wanted.id')} where about.number >= first.number
+  ) as rows order by id, number limit ${limit}`;
+const PRESENT = `select id, ${stateOf('books')} as state from books where id = any($1::bigint[])`;
+
+/** For the books of $1, which the rows of $2 at the place $3 are about. */
+const BEFORE = `
+  unnest($1::bigint[], $2::bigint[]) as wanted (id, number)
+  join book_log as log on log.place = $3 and log.book = wanted.id and log.number = wanted.number`;
+const CHANGE = `
+  update books set ${FIELD_NAMES.map((name) => `${name} = log.${name}`)}
+  from ${BEFORE} where books.id = any($1::bigint[]) and books.id + 0 = wanted.id returning books.id`;
+const BRING_BACK = `
+  insert into books (${ID_AND_FIELDS}) select wanted.id, ${FIELD_NAMES.map((name) => `log.${name}`)} from ${BEFORE} returning id`;
+
+/** A condition for the changes of a book in a place of the log. */
+function conditionOf(selection: Selection, place: number, id = 'book'): string {
+  if ('event' in selection) return `part_of = ${selection.event}`;
+  if ('change' in selection) return `${changeOf(id)} = ${selection.change}`;
+  const { since, before } = selection;
+  return `
+    at >= to_timestamp(${since}::float8 / 1000)${before === undefined ? '' : ` and at < to_timestamp(${before} / 1000000.0)`} and (
+      part_of is null or part_of not in (select number from book_events where place = ${place} and kind = 'undo')
+    )`;
+}
+
+interface ChangeRow {
+  readonly id: number;
+  readonly number: number;
+  readonly isSelected: boolean;
+  readonly state: string | null;
+  readonly bytes: number;
+}
+
+export class PostgresLogReader implements LogReader {
+  protected readonly query: Query;
+  readonly places: LogPlaces;
+
+  constructor(query: Query, places: LogPlaces) {
+    this.query = query;
+    this.places = places;
   }
-  const selection = await select(query, request);
-  const ranges = typeof selection === 'string' ? [] : await booksOf(query, selection);
-  const reason =
-    typeof selection === 'string' ? selection : countOf(ranges) > MOST_UNDONE ? 'many' : undefined;
-  if (typeof selection === 'string' || reason !== undefined) {
-    if (once !== undefined) await query('delete from book_requests where key = $1', [once.key]);
-    return reason ?? 'unknown';
+
+  async known(key: string): Promise<KnownRequest | undefined> {
+    const [known] = await this.query<{ fingerprint: string; ids: readonly string[] }>(KNOWN, [key]);
+    return known && { ...known, ids: known.ids.map(Number) };
   }
-  const [{ number } = { number: 0 }] = await query<{ number: number }>(NEW_NUMBER);
-  await query(NOTE_EVENT, ['undo', number, null]);
-  let undone = 0;
-  const left: number[] = [];
-  for (const ids of batchesOf(ranges, UNDONE_BOOKS)) {
-    const some = await undoBooks(query, selection, ids, false);
-    undone += some.undone;
-    left.push(...some.left);
+
+  async select(request: UndoRequest): Promise<Selection | NotUndone> {
+    if ('since' in request) {
+      const oldest = await this.query<OldestRow>(OLDEST);
+      const isKnown =
+        oldest.length === this.places.all.length && oldest.every((one) => reaches(one, request.since));
+      return isKnown ? request : 'beyond';
+    }
+    const number = 'change' in request ? request.change : request.import;
+    const event = await this.event(number);
+    if (event !== undefined) return isEventOf(request, event) ? { event: number } : 'unknown';
+    const [row] = 'change' in request ? await this.query<{ book: number }>(ROW, [number]) : [];
+    return row === undefined ? 'unknown' : { change: number, book: row.book };
   }
-  if (undone === 0) await query(TAKE_EVENT_BACK, [number]);
-  const answer = { change: undone > 0 ? number : null, undone, left };
-  if (once !== undefined) await query(KEEP, [once.key, asNumbers(answer)]);
-  return { ...answer, isReplay: false };
+
+  async booksOf(selection: Selection): Promise<IdRange[]> {
+    if ('book' in selection) return [{ first: selection.book, last: selection.book }];
+    const found: IdRange[] = [];
+    for (const place of this.places.all) {
+      const rows = await this.query<IdRange>(`
+        select book as first, max(last) as last from book_log
+        where place = ${place} and book > 0 and ${conditionOf(selection, place)} group by book order by book`);
+      for (const row of rows) found.push(row);
+    }
+    return joined(found.sort((one, other) => one.first - other.first));
+  }
+
+  async event(number: number): Promise<CatalogueEvent | undefined> {
+    const [event] = await this.query<CatalogueEvent>(`${EVENTS} and number = $2`, [
+      this.places.first,
+      number,
+    ]);
+    return event;
+  }
+
+  events(most: number): Promise<readonly CatalogueEvent[]> {
+    const newest = `${EVENTS} and books > 0 order by number desc limit $2`;
+    return this.query<CatalogueEvent>(newest, [this.places.first, most]);
+  }
+
+  async past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]> {
+    const found = new Map<number, PastBook>();
+    let end = Number.POSITIVE_INFINITY;
+    for (const [place, some] of this.byPlace(ids)) {
+      const read = async (ids: readonly number[], limit: number | 'all') =>
+        this.query<ChangeRow>(changesWith(conditionOf(selection, place, 'wanted.id'), place, limit), [ids]);
+      let rows = await read(some, ROWS);
+      const last = rows.at(-1)?.id;
+      if (rows.length === ROWS && last !== undefined) {
+        if (rows[0]?.id === last) rows = await read([last], 'all');
+        else rows = rows.filter(({ id }) => id < last); // more rows may be about the last one
+        end = Math.min(end, rows.at(-1)?.id ?? last);
+      }
+      const present = new Map(
+        (await this.query<{ id: number; state: string }>(PRESENT, [some])).map(({ id, state }) => [
+          id,
+          state,
+        ]),
+      );
+      const byBook = Map.groupBy(rows, ({ id }) => id);
+      for (const id of some) {
+        const changes = byBook.get(id) ?? [];
+        const bytes = changes.reduce((sum, row) => sum + row.bytes, 0);
+        found.set(id, { id, changes, present: present.get(id) ?? null, bytes });
+      }
+    }
+    return ids.filter((id) => id <= end).map((id) => found.get(id) as PastBook);
+  }
+
+  protected byPlace(ids: readonly number[]): [place: number, ids: number[]][] {
+    const all = [...Map.groupBy(ids, (id) => this.places.of(id))];
+    return all.sort(([one], [other]) => one - other); // two undos lock the places in one order
+  }
+}
+
+export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
+  readonly #statements: Statements;
+  #event: Pick<CatalogueEvent, 'number' | 'kind'> | undefined;
+
+  constructor(query: Query, places: LogPlaces, statements: Statements) {
+    super(query, places);
+    this.#statements = statements;
+  }
+
+  async claim({ key, fingerprint }: Once): Promise<boolean> {
+    return (await this.query(CLAIM, [key, fingerprint])).length > 0;
+  }
+
+  async keep(key: string, ids: readonly number[]): Promise<void> {
+    await this.query('update book_requests set ids = $2 where key = $1', [key, ids]);
+  }
+
+  async begin(kind: CatalogueEvent['kind'], name: string | null) {
+    const [begun] = await this.query<{ number: number; before: number }>(BEGIN, [
+      this.places.first,
+      kind,
+      name,
+    ]);
+    const { number, before } = begun as { number: number; before: number };
+    this.#event = { number, kind };
+    return { number, before };
+  }
+
+  async resume(number: number): Promise<CatalogueEvent | undefined> {
+    await this.query(`select ${DURABLY}`);
+    await this.query(RESUME, [this.places.first, number]);
+    const event = await this.event(number);
+    this.#event = event;
+    return event;
+  }
+
+  /** Later writes at a place are a part of the event as well. */
+  async join(place: number): Promise<void> {
+    if (this.#event === undefined || place === this.places.first) return;
+    await this.query(JOIN, [place, this.#event.number, this.#event.kind]);
+  }
+
+  async leave(place: number): Promise<void> {
+    if (this.#event !== undefined && place !== this.places.first)
+      await this.query(LEAVE, [place, this.#event.number]);
+  }
+
+  async end(number: number, books: number, work?: unknown): Promise<void> {
+    const kept = work === undefined ? null : JSON.stringify(work);
+    await this.query(END, [this.places.first, number, books, kept]);
+    this.#event = undefined;
+  }
+
+  async hold(ids: readonly number[]): Promise<void> {
+    for (const [place, some] of this.byPlace(ids)) {
+      await this.query(BE_ALONE, [place]);
+      await this.query(this.#statements.hold, [some]);
+    }
+  }
+
+  async restore(books: readonly Restored[]): Promise<void> {
+    for (const [place, ids] of this.byPlace(books.map(({ id }) => id))) {
+      const some = books.filter(({ id }) => ids.includes(id));
+      const removed = some.filter(({ isRemoved }) => isRemoved);
+      const back = some.filter(({ isRemoved, isNew }) => isNew && !isRemoved);
+      const changed = some.filter(({ isRemoved, isNew }) => !isNew && !isRemoved);
+      await this.join(place);
+      await this.#write(this.#statements.delete, removed);
+      await this.#write(CHANGE, changed, place);
+      await this.#write(BRING_BACK, back, place);
+      await this.leave(place);
+    }
+  }
+
+  /** @throws StoreUnavailable if an operator's trigger has skipped some. */
+  async #write(statement: string, books: readonly Restored[], place?: number): Promise<void> {
+    if (books.length === 0) return;
+    const ids = books.map(({ id }) => id);
+    const values = place === undefined ? [ids] : [ids, books.map(({ change }) => change), place];
+    const written = await this.query(statement, values);
+    if (written.length < books.length)
+      throw new StoreUnavailable(`a trigger has skipped some of the writes: ${books.length}`, 'refused');
+  }
 }

@@ -4,7 +4,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
-import type { UndoRequest } from '../../books/store.ts';
+import type { CatalogueEvent, LogReader, LogWriter } from '../../books/store.ts';
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
 import {
@@ -12,7 +12,6 @@ import {
   type BulkMode,
   type BulkStore,
   type Counts,
-  type EventOfLog,
   type InBatches,
   type RecordFormat,
   type StoredBooks,
@@ -20,7 +19,7 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { batchesOf, countOf, eventsWith, FORGET, type LogEvent, NEWEST_ROW } from '../states.ts';
+import { FORGET, NEWEST_ROW } from '../states.ts';
 import { isOfKind, SQLITE_IOERR } from './faults.ts';
 import { OpenStore } from './file.ts';
 import { History } from './history.ts';
@@ -35,16 +34,13 @@ import {
   untilFree,
 } from './structure.ts';
 import { AS_CSV, AS_JSON, chunksOf, IN_FILE } from './text.ts';
-import { UNBOUND, Undo, undoneBooks } from './undo.ts';
+import { SqliteLogReader, SqliteLogWriter } from './undo.ts';
 
 /** Books stored by one statement: most of the cost of a statement is the call. A full batch of an import has 120. */
 const STATEMENT_BOOKS = 40;
 
 /** Books of one step of a comparison: signals get a turn in between. */
 const COMPARED_BOOKS = 20_000;
-
-/** Books whose changes one transaction takes back. */
-const UNDONE_BOOKS = 500;
 
 /** Rows that are stored between two looks at the clock. */
 const STORED_ROWS = 500;
@@ -101,8 +97,10 @@ class SqliteBulk implements BulkStore {
   /** Undefined if nothing is committed there that must last. */
   readonly #store: OpenStore | undefined;
   #bookLog: BookLog | undefined;
-  /** The event that all writes are a part of. */
-  #part: { readonly event: LogEvent; readonly number: number } | undefined;
+  /** The number of the event that all writes are a part of. */
+  #event: number | undefined;
+  /** Books that were stored in the transaction. */
+  #stored = 0;
   readonly #prepare;
 
   constructor(db: DatabaseSync, times: Times['sqlite'], mode: BulkMode, store?: OpenStore) {
@@ -119,13 +117,13 @@ class SqliteBulk implements BulkStore {
 
   async inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#mode === 'read') return this.inSnapshot(work);
-    const { event, number } = this.#part ?? {};
     const result = await this.#inTransaction('begin immediate', async () => {
       this.#log.noteNew();
-      this.#log.setPart(event, number);
+      this.#stored = 0;
+      if (this.#event !== undefined) this.#log.resume(this.#event);
       const result = await work();
       this.#log.noteNew();
-      this.#log.setPart(undefined, undefined);
+      if (this.#event !== undefined) this.#log.end(this.#event, this.#stored, undefined);
       return result;
     });
     await setTimeout(this.#times.bulkPause); // other processes write, and signals are handled
@@ -186,44 +184,34 @@ class SqliteBulk implements BulkStore {
         } while (last < count && performance.now() < end);
         const stored = this.#countNew(first, last);
         assertAllTaken(taken, stored.count);
+        this.#stored += taken;
         return stored;
       });
     }
   }
 
-  async beginEvent(event: LogEvent, name: string | null): Promise<number> {
-    const number = await this.inTransaction(async () => this.#log.begin(event, name));
-    this.#part = { event, number };
-    return number;
+  async beginEvent(kind: CatalogueEvent['kind'], name: string | null): Promise<void> {
+    this.#event = await this.writeLog(async (log) => {
+      const { number } = await log.begin(kind, name);
+      await log.end(number, 0);
+      return number;
+    });
   }
 
-  async events(most: number): Promise<readonly EventOfLog[]> {
-    return this.#prepare(eventsWith((at) => at)).all({ 1: most }) as unknown as EventOfLog[];
+  async readLog<Result>(read: (log: LogReader) => Promise<Result>): Promise<Result> {
+    if (this.#mode === 'write') await this.inTransaction(async () => {}); // notes the new books of other programs
+    return this.inSnapshot(() => read(new SqliteLogReader(this.#db, Number.POSITIVE_INFINITY)));
+  }
+
+  writeLog<Result>(write: (log: LogWriter) => Promise<Result>): Promise<Result> {
+    return this.inTransaction(() =>
+      write(new SqliteLogWriter(this.#db, this.#log, Number.POSITIVE_INFINITY)),
+    );
   }
 
   async newestChangeOf(id: number): Promise<number | undefined> {
     const newest = await this.inTransaction(async () => new History(this.#db).states(id, undefined, 1));
     return newest.states[0]?.change ?? undefined;
-  }
-
-  async undo(request: UndoRequest, isDryRun: boolean) {
-    const undo = new Undo(this.#db, Number.POSITIVE_INFINITY, UNBOUND);
-    const selection = await this.inTransaction(async () => undo.select(request));
-    if (typeof selection === 'string') return selection;
-    const ranges = await this.inSnapshot(() => undo.books(selection));
-    const undoSome = async (ids: readonly number[]) => {
-      const decided = await this.inSnapshot(() => undo.decide(ids, selection)); // writers need not wait for it
-      if (isDryRun || decided.wanted.length === 0) return undoneBooks(decided);
-      return this.inTransaction(async () => {
-        const current = await undo.decideAgain(decided, selection);
-        await undo.write(current.wanted);
-        return undoneBooks(current);
-      });
-    };
-    async function* parts() {
-      for (const ids of batchesOf(ranges, UNDONE_BOOKS)) yield await undoSome(ids);
-    }
-    return { books: countOf(ranges), parts: parts() };
   }
 
   async forget(id: number): Promise<void> {
@@ -332,6 +320,7 @@ class SqliteBulk implements BulkStore {
       taken += Number(one.run(...values.slice(start, start + columns.length)).changes);
     }
     assertAllTaken(taken, rows.length);
+    if (table === 'books') this.#stored += taken;
   }
 
   #number(sql: string, ...values: number[]): number {

@@ -25,7 +25,7 @@ const NEWEST = 'select number, at from book_log order by number desc limit 1';
 const IS_KNOWN = `
   select 1 from book_log
   where number = $newest and at = $at and $number >= ${BEGINNING}
-    and not exists (select 1 from book_log where book = 0 and event = 'beginning' and number > $newest)`;
+    and $newest >= (select began from book_log_state)`;
 
 const FIND = `select ${ID_AND_FIELDS} from books where id = ?`;
 const ROW = `select ${FIELDS} from ${about('$id')} where ${hasChange('$before')} and ${changeOf('$id')} = $before`;

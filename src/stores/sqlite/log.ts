@@ -4,31 +4,59 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { FIELD_NAMES, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
-import { weightOf } from '../../books/store.ts';
+import { type CatalogueEvent, weightOf } from '../../books/store.ts';
 import { FIELDS } from '../columns.ts';
-import { type Fields, isWithin, type LogEvent, RUN } from '../states.ts';
+import { type Fields, isWithin, RUN } from '../states.ts';
 
 /** Milliseconds since 1970, for programs with any version of SQLite. */
 const NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)";
 
 // A row is about the books from `book` to `last`, and has the fields of the one book before its change; they are null where there
-// was none: the books are new. A row about book 0 is an event: an import or an undo, which other rows are a part of, or a
-// beginning: changes before it are missing, unless its year is 0: there were no books. The title of an import is its name.
-const TABLES = [
-  `create table book_log (
+// was none: the books are new. A row about book 0 only has the number of an event or of the beginning, or is what pruning has left.
+const LOG = `create table book_log (
     number integer primary key autoincrement, at integer not null, book integer not null, last integer not null,
-    title text, author text, year integer, event text, part_of integer
-  ) strict`,
-  // With the event that the writes of a transaction are a part of, the number of the row of the latest book that was replaced, and
-  // when old rows were last looked for.
-  `create table book_log_state (
-    noted_to integer not null, event text, part_of integer, replaced integer, looked integer
-  ) strict`,
+    title text, author text, year integer, part_of integer
+  ) strict`;
+/** Events, by their numbers: rows of the log are a part of one. The work is JSON. */
+const EVENTS = `create table book_events (
+    number integer primary key, at integer not null, kind text not null, name text, books integer not null default 0, work text
+  ) strict`;
+/**
+ * The mark; the event that the writes of a transaction are a part of; the number of the row of the latest book that was replaced; when
+ * old rows were last looked for; the number of the beginning, and whether there were no books then.
+ */
+const STATE = `create table book_log_state (
+    noted_to integer not null, part_of integer, replaced integer, looked integer, began integer not null, has_all integer not null
+  ) strict`;
+const TABLES = [
+  LOG,
+  EVENTS,
+  STATE,
   'create index book_log_times on book_log (at)',
   'create index book_log_books on book_log (book)',
   'create index book_log_new_books on book_log (book) where last > book',
   'create index book_log_parts on book_log (part_of) where part_of is not null',
 ];
+
+/** Builds before the release had events in the log: as rows about book 0, with the name as the title. */
+const IS_OLDER = `
+  select 1 from pragma_table_info('book_log') as log cross join pragma_table_info('book_log_state') as state
+  where log.name = 'event' and state.name = 'looked'`;
+const MOVE_EVENTS = `
+  ${EVENTS};
+  insert into book_events (number, at, kind, name, books)
+    select number, at, event, title, (select coalesce(sum(last - book + 1), 0) from book_log where part_of = events.number and book > 0)
+    from book_log as events where book = 0 and event in ('import', 'undo');
+  alter table book_log_state rename to book_log_state_before;
+  ${STATE};
+  insert into book_log_state (noted_to, looked, began, has_all)
+    select noted_to, looked, coalesce(beginning.number, 0), coalesce(beginning.year = 0, 0)
+    from book_log_state_before left join (
+      select max(number) as number, year from book_log where book = 0 and event = 'beginning'
+    ) as beginning;
+  drop table book_log_state_before;
+  update book_log set title = null, author = null, year = null where book = 0;
+  alter table book_log drop column event`;
 
 /** The mark. */
 export const NOTED_TO = '(select noted_to from book_log_state)';
@@ -65,25 +93,25 @@ const OTHER_RUNS = `
 const NEWEST = `
   select max(coalesce(max(number), 0), coalesce((select seq from sqlite_sequence where name = 'book_log'), 0)) as newest from book_log`;
 const noteRuns = (runs: string) => `
-  insert into book_log (number, at, book, last, event, part_of)
-  select newest + place, ${NOW}, book, last, event, part_of
+  insert into book_log (number, at, book, last, part_of)
+  select newest + place, ${NOW}, book, last, part_of
   from book_log_state cross join (${NEWEST}) cross join (${runs}) order by place`;
 const NOTE_NEW = noteRuns(`select * from (${DENSE_RUNS}) union all ${OTHER_RUNS}`);
 const MOVE_MARK = `update book_log_state set noted_to = ${HIGHEST} where ${HAS_NEW}`;
 
 const CREATED = `
-  insert into book_log (at, book, last, event, part_of)
-  select ${NOW}, new.id, new.id, event, part_of from book_log_state where not exists (
+  insert into book_log (at, book, last, part_of)
+  select ${NOW}, new.id, new.id, part_of from book_log_state where not exists (
     select 1 from book_log where number = replaced and book = new.id and number = (select max(number) from book_log)
   )`;
 const BEFORE = `
-  insert into book_log (at, book, last, ${FIELDS}, event, part_of)
-  select ${NOW}, old.id, old.id, ${FIELD_NAMES.map((name) => `old.${name}`)}, event, part_of from book_log_state`;
+  insert into book_log (at, book, last, ${FIELDS}, part_of)
+  select ${NOW}, old.id, old.id, ${FIELD_NAMES.map((name) => `old.${name}`)}, part_of from book_log_state`;
 /** SQLite calls no trigger for a book that `insert or replace` removes. If none is removed in the end, the row alters nothing. */
 const IS_THERE = 'new.id > 0 and exists (select 1 from books where id = new.id)';
 const REPLACED = `
-  insert into book_log (at, book, last, ${FIELDS}, event, part_of)
-  select ${NOW}, id, id, ${FIELDS}, event, part_of from book_log_state cross join books where id = new.id;
+  insert into book_log (at, book, last, ${FIELDS}, part_of)
+  select ${NOW}, id, id, ${FIELDS}, part_of from book_log_state cross join books where id = new.id;
   update book_log_state set replaced = (select max(number) from book_log)`;
 const DIFFERS = ['id', ...FIELD_NAMES].map((name) => `old.${name} <> new.${name}`).join(' or ');
 
@@ -102,7 +130,7 @@ const TRIGGERS = Object.entries({
 /** With the triggers and the queue of builds before version 1.1, which noted changes for the index only. */
 const DEFINITIONS = `
   select type, name, lower(sql) as definition from sqlite_schema
-  where name glob 'book_log*' or name in ('book_index_queue', 'book_index_on_insert', 'book_index_on_update', 'book_index_on_delete')`;
+  where name glob 'book_log*' or name in ('book_events', 'book_index_queue', 'book_index_on_insert', 'book_index_on_update', 'book_index_on_delete')`;
 
 /** That another program has led the numbers of the log to their end. */
 const IS_AT_END = `name = 'book_log' and seq > ${LAST_SEQUENTIAL_ID}`;
@@ -143,6 +171,10 @@ export class LogGuard {
  * @param lacksChanges whether it begins again in any case.
  */
 export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
+  if (db.prepare(IS_OLDER).get() !== undefined) {
+    dropTriggers(db);
+    db.exec([MOVE_EVENTS, ...TRIGGERS].join(';'));
+  }
   const found = db.prepare(DEFINITIONS).all();
   const areThere = (definitions: readonly string[]) =>
     definitions.every((definition) => found.some((one) => one.definition === definition.toLowerCase()));
@@ -154,16 +186,21 @@ export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
     );
   const isFilled = () => db.prepare(LOOK).get()?.isFilled === 1;
   if (hasTables && areThere(TRIGGERS) && !isOld && isFilled() && !lacksChanges) return;
-  for (const { type, name } of found) if (type === 'trigger') db.exec(`drop trigger ${name}`);
-  if (!hasTables)
-    db.exec(['drop table if exists book_log; drop table if exists book_log_state', ...TABLES].join(';'));
+  dropTriggers(db);
+  const tables = ['book_log', 'book_log_state', 'book_events'].map((name) => `drop table if exists ${name}`);
+  if (!hasTables) db.exec([...tables, ...TABLES].join(';'));
   // An index that has followed before would not know what it lacks.
   db.exec('drop table if exists book_index_queue; drop table if exists book_index_state');
   db.exec(TRIGGERS.join(';'));
   db.exec(`
-    insert into book_log (at, book, last, event, year) values (${NOW}, 0, 0, 'beginning', ${HIGHEST});
+    insert into book_log (at, book, last) values (${NOW}, 0, 0);
     delete from book_log_state;
-    insert into book_log_state (noted_to) values (${HIGHEST})`);
+    insert into book_log_state (noted_to, began, has_all) values (${HIGHEST}, last_insert_rowid(), ${HIGHEST} = 0)`);
+}
+
+function dropTriggers(db: DatabaseSync): void {
+  for (const { type, name } of db.prepare(DEFINITIONS).all())
+    if (type === 'trigger') db.exec(`drop trigger ${name}`);
 }
 
 /** SQL after `from` for the rows about a book. */
@@ -181,9 +218,7 @@ export const newestOf = (id: string) => {
 };
 
 /** Before the oldest row, unless that is empty. */
-export const BEGINNING = `(
-  select number - last + book - (book > 0 or event is not null) from book_log order by number limit 1
-)`;
+export const BEGINNING = '(select number - last + book - (book > 0) from book_log order by number limit 1)';
 
 /** How many changes it has; undefined if it is missing. */
 export function countChanges(db: DatabaseSync): number | undefined {
@@ -228,13 +263,13 @@ export function prune(db: DatabaseSync, pruning: Pruning, isLate: () => boolean)
     remove.run(number);
     if (isLate()) return true;
   }
-  const empty = [
-    'book = 0, last = 0, event = null, part_of = null',
-    ...FIELD_NAMES.map((name) => `${name} = null`),
-  ];
+  const empty = ['book = 0, last = 0, part_of = null', ...FIELD_NAMES.map((name) => `${name} = null`)];
   if (stays !== undefined && stays.book > 0)
     db.prepare(`update book_log set ${empty} where number = ?`).run(stays.number);
   if (rows.length === PRUNED) return true;
+  db.exec(`
+    delete from book_events where number < (select min(number) from book_log)
+      and not exists (select 1 from book_log where part_of = book_events.number)`);
   db.prepare('update book_log_state set looked = ? where ?').run(Date.now(), pruning.kept > 0 ? 1 : 0);
   return false;
 }
@@ -346,7 +381,9 @@ export class BookLog {
   readonly #moveMarkTo: StatementSync;
   readonly #newRun: StatementSync;
   readonly #setPart: StatementSync;
-  readonly #begin: StatementSync;
+  readonly #newNumber: StatementSync;
+  readonly #newEvent: StatementSync;
+  readonly #noteEvent: StatementSync;
 
   constructor(db: DatabaseSync) {
     this.#db = db;
@@ -356,9 +393,15 @@ export class BookLog {
     this.#moveMark = db.prepare(MOVE_MARK);
     this.#moveMarkTo = db.prepare('update book_log_state set noted_to = ? where noted_to < ? returning 1');
     this.#newRun = db.prepare(noteRuns('select ?1 as book, ?2 as last, ?2 - ?1 + 1 as place'));
-    this.#setPart = db.prepare('update book_log_state set event = ?, part_of = ?');
-    this.#begin = db.prepare(
-      `insert into book_log (at, book, last, event, title) values (${NOW}, 0, 0, ?, ?) returning number`,
+    this.#setPart = db.prepare('update book_log_state set part_of = ?');
+    this.#newNumber = db.prepare(
+      `insert into book_log (at, book, last) values (${NOW}, 0, 0) returning number`,
+    );
+    this.#newEvent = db.prepare(
+      'insert into book_events (number, at, kind, name) select number, at, ?, ? from book_log where number = ?',
+    );
+    this.#noteEvent = db.prepare(
+      'update book_events set books = books + ?, work = coalesce(?, work) where number = ?',
     );
   }
 
@@ -391,13 +434,22 @@ export class BookLog {
     this.noteNew();
   }
 
-  /** @returns the number of a new event. */
-  begin(event: LogEvent, name: string | null): number {
-    return Number(this.#begin.get(event, name)?.number);
+  /** Begins an event: later writes are a part of it. @returns its number. */
+  begin(kind: CatalogueEvent['kind'], name: string | null): number {
+    const number = Number(this.#newNumber.get()?.number);
+    this.#newEvent.run(kind, name, number);
+    this.resume(number);
+    return number;
   }
 
-  /** Later writes are a part of an event; of none, if undefined: at the end of the transaction at the latest. */
-  setPart(event: LogEvent | undefined, number: number | undefined): void {
-    this.#setPart.get(event ?? null, number ?? null);
+  /** Later writes are a part of an event. */
+  resume(number: number): void {
+    this.#setPart.get(number);
+  }
+
+  /** At the end of the transaction at the latest. @param books that were written since the event was begun or continued. */
+  end(number: number, books: number, work: unknown): void {
+    this.#setPart.get(null);
+    this.#noteEvent.run(books, work === undefined ? null : JSON.stringify(work), number);
   }
 }

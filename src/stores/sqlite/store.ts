@@ -18,11 +18,11 @@ import {
   type ConditionalOutcome,
   type GroupOutcome,
   type Left,
+  type LogReader,
+  type LogWriter,
   type LongSearch,
-  type Once,
   type States,
   StoreUnavailable,
-  type UndoRequest,
   untilHeavy,
 } from '../../books/store.ts';
 import { metric } from '../../metrics/descriptions.ts';
@@ -42,6 +42,7 @@ import { HUGE_LOG, LONG_LOG } from './log-size.ts';
 import { openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, chunksOf, IN_LIST } from './text.ts';
 import { Calls, endThread, startThread, type ThreadData } from './thread.ts';
+import { SqliteLogReader, SqliteLogWriter } from './undo.ts';
 import { bookOf, Writes } from './writes.ts';
 
 /** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
@@ -90,6 +91,7 @@ class SqliteStore implements BookStore {
   readonly #find;
   readonly #commits: GroupCommit;
   readonly #writes: Writes;
+  readonly #logWriter: SqliteLogWriter;
   readonly #checkpoints: Worker;
   /** Undefined with FIND=off. */
   readonly #finder: FinderThread | undefined;
@@ -124,6 +126,7 @@ class SqliteStore implements BookStore {
     this.#find.setReturnArrays(true);
     this.#commits = new GroupCommit(db, path, this.#reads, times.sqlite, onSyncFailed);
     this.#writes = new Writes(db, times);
+    this.#logWriter = new SqliteLogWriter(db, this.#writes.log, times.sqlite.turn);
     this.#checkpoints = checkpoints;
     this.#finder = finder;
     this.#times = times;
@@ -213,8 +216,24 @@ class SqliteStore implements BookStore {
     return this.#read(() => this.#history.states(id, before, most));
   }
 
-  undo(request: UndoRequest, once: Once | undefined, deadline: number) {
-    return this.#write(() => this.#writes.undo(request, once), deadline, true);
+  async readLog<Result>(read: (log: LogReader) => Promise<Result>, deadline: number): Promise<Result> {
+    await this.#completeLog(deadline);
+    const db = this.#openSnapshot();
+    try {
+      return await read(new SqliteLogReader(db, this.#times.sqlite.turn));
+    } catch (error) {
+      throw new StoreUnavailable(error);
+    } finally {
+      db.close();
+    }
+  }
+
+  writeLog<Result>(write: (log: LogWriter) => Promise<Result>, deadline: number): Promise<Result> {
+    const writeAll = () => {
+      this.#writes.log.noteNew();
+      return write(this.#logWriter);
+    };
+    return this.#write(writeAll, deadline, true);
   }
 
   async list(): Promise<BookList> {
@@ -222,12 +241,7 @@ class SqliteStore implements BookStore {
     await this.#waitForLog();
     return this.#lists.open(async () => {
       await this.#commits.durable(deadline); // until this function returns, nothing is committed
-      try {
-        this.#file.assertInPlace(); // else its books would be those of another file
-        return openList(this.#path, this.#times.sqlite);
-      } catch (error) {
-        throw new StoreUnavailable(error);
-      }
+      return listOf(this.#openSnapshot());
     });
   }
 
@@ -259,6 +273,18 @@ class SqliteStore implements BookStore {
       return prune(this.#db, pruning, () => turn.isOver);
     };
     while (isMore && !this.#isClosing) isMore = await this.#write(pruneSome, Number.POSITIVE_INFINITY);
+  }
+
+  /** What is committed at this moment. @throws StoreUnavailable */
+  #openSnapshot(): DatabaseSync {
+    try {
+      this.#file.assertInPlace(); // else its books would be those of another file
+      const db = new DatabaseSync(this.#path, { readOnly: true, timeout: this.#times.sqlite.read });
+      db.exec('begin');
+      return db;
+    } catch (error) {
+      throw new StoreUnavailable(error);
+    }
   }
 
   #read<Answer>(read: () => Answer): Answer {
@@ -341,10 +367,8 @@ function sizeAt(name: string, path: string): Record<string, number> {
   }
 }
 
-/** All books at one moment. Its connection is closed as soon as the last chunk has been read. */
-function openList(path: string, { read: timeout }: Times['sqlite']): BookList {
-  const db = new DatabaseSync(path, { readOnly: true, timeout });
-  db.exec('begin'); // so that all chunks are of one snapshot
+/** All books of a snapshot, which is closed as soon as the last chunk has been read. */
+function listOf(db: DatabaseSync): BookList {
   const texts = chunksOf(db, AS_JSON, IN_LIST);
   let isComplete = false;
   const close = () => {

@@ -35,10 +35,10 @@ const REQUESTS = `
   create index if not exists book_requests_made_at on book_requests (made_at)`;
 
 /**
- * The version of the structure, in the `user_version` of the file. Files of 1.0 and of builds before 1.1 have 0. A service
+ * The version of the structure, in the `user_version` of the file. Files of 1.0 have 0, those of builds before 1.1 have 0 or 1. A service
  * refuses the files of a later version, so a change that older services may ignore needs no new version.
  */
-const VERSION = 1;
+const VERSION = 2;
 
 /** Milliseconds on a monotonic clock, the same for all threads of the process. */
 export const now = () => performance.timeOrigin + performance.now();
@@ -250,7 +250,7 @@ export function createStructure(db: DatabaseSync): void {
   inTransaction(db, () => {
     const tables = db.prepare("select 1 from sqlite_schema where name in ('books', 'book_requests')").all();
     // The version may be that of another program.
-    if (versionOf(db) < 1 || tables.length < 2)
+    if (versionOf(db) < VERSION || tables.length < 2)
       db.exec(`${BOOKS}; ${REQUESTS}; pragma user_version = ${VERSION}`);
     completeBooks(db);
     prepareLog(db);

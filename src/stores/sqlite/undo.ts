@@ -1,282 +1,222 @@
-// Owns: taking changes back in a SQLite file, and which imports and undos there were (rule H5). Twin of `postgres/undo.ts`.
+// Owns: what an undo reads and writes in a SQLite file (rule H5), and its events. Twin of `postgres/undo.ts`.
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
-import type { Book } from '../../books/book.ts';
-import { MOST_UNDONE, type NotUndone, type UndoRequest, weightOf } from '../../books/store.ts';
-import type { UndoneBooks } from '../bulk.ts';
-import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { FIELD_NAMES } from '../../books/book.ts';
+import { type IdRange, joined } from '../../books/id-ranges.ts';
+import type {
+  CatalogueEvent,
+  KnownRequest,
+  LogReader,
+  LogWriter,
+  NotUndone,
+  Once,
+  PastBook,
+  Restored,
+  Selection,
+  UndoRequest,
+} from '../../books/store.ts';
+import { FIELDS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import {
   changeOf,
-  countOf,
-  disjoint,
+  EVENT_COLUMNS,
   type Fields,
   hasChange,
-  type IdRange,
   isEventOf,
   type OldestRow,
   reaches,
 } from '../states.ts';
 import { Turn } from '../turn.ts';
 import { Skipped } from './faults.ts';
-import { about } from './log.ts';
+import { about, type BookLog } from './log.ts';
 import { preparing } from './structure.ts';
 
-/** What is looked through at most: rows of the log, and characters of their texts; and the books that are taken back. */
-interface Bounds {
-  readonly books: number;
-  readonly rows: number;
-  readonly weight: number;
+/** Of the books that are looked through together, so that each of several steps ends soon: bytes of their texts. */
+const TOGETHER = 8 * 1024 * 1024;
+
+const KNOWN = 'select fingerprint, ids from book_requests where key = ?';
+const KEEP =
+  'insert into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, unixepoch() * 1000)';
+const ROW = `select last - number + $number as book from book_log where ${hasChange('$number')} and book > 0 order by number limit 1`;
+const OLDEST = `
+  select at, number = began as isBeginning, has_all as hasAll from book_log cross join book_log_state
+  where number >= began order by number limit 1`;
+const EVENTS = `select ${EVENT_COLUMNS} from book_events`;
+
+/** A condition for the changes of a book, with its values. */
+function conditionOf(
+  selection: Selection,
+  id = 'book',
+): readonly [sql: string, values: Readonly<Record<string, number>>] {
+  if ('event' in selection) return ['part_of = $event', selection];
+  if ('change' in selection) return [`${changeOf(id)} = $change`, { change: selection.change }];
+  const { since, before = Number.MAX_SAFE_INTEGER } = selection;
+  return [
+    `at >= $since and number < $before and (
+      part_of is null or part_of not in (select number from book_events where kind = 'undo')
+    )`,
+    { since, before },
+  ];
 }
-
-/** Of a request, for which other writes wait (rule H5). */
-export const OF_REQUEST: Bounds = { books: MOST_UNDONE, rows: 100_000, weight: 64 * 1024 * 1024 };
-
-/** Of a command. */
-export const UNBOUND: Bounds = { books: Infinity, rows: Infinity, weight: Infinity };
-
-/** A request is out of its bounds. */
-export class TooMany extends Error {}
-
-/** The changes that are taken back. */
-interface Selection {
-  /** A condition in SQL, with `$value`. */
-  readonly condition: string;
-  readonly value: number;
-  /** Before all of them in the log. */
-  readonly from: number;
-  /** If it is one change, its book. */
-  readonly book?: number;
-}
-
-/** Of a book that is gone. */
-const NONE = { title: null, author: null, year: null } as const;
-
-type Passage = Fields & { readonly isSelected: 0 | 1 };
-type Row = Passage & { readonly number: number };
-
-/** A book that becomes what it was. */
-interface Wanted {
-  readonly id: number;
-  readonly isThere: boolean;
-  readonly fields: Fields;
-  /** The number of the newest row about it. */
-  readonly newest: number;
-}
-
-interface Decided {
-  readonly wanted: readonly Wanted[];
-  /** The ids of the books that others have changed since. */
-  readonly left: readonly number[];
-}
-
-export function undoneBooks({ wanted, left }: Decided): UndoneBooks {
-  return { undone: wanted.length, left };
-}
-
-/** Characters of the texts of a row. */
-const WEIGHT = 'coalesce(octet_length(title), 0) + coalesce(octet_length(author), 0)';
 
 /** Each method is called in a transaction. One that takes long lets other work run. */
-export class Undo {
-  readonly #prepare;
+export class SqliteLogReader implements LogReader {
+  protected readonly prepare;
   readonly #time: number;
-  readonly #most: Bounds;
 
   /** @param time milliseconds of work before other work runs. */
-  constructor(db: DatabaseSync, time: number, most: Bounds) {
-    this.#prepare = preparing(db);
+  constructor(db: DatabaseSync, time: number) {
+    this.prepare = preparing(db);
     this.#time = time;
-    this.#most = most;
   }
 
-  select(request: UndoRequest): Selection | NotUndone {
-    if ('since' in request) return this.#since(request.since);
-    const value = 'change' in request ? request.change : request.import;
-    const find = this.#prepare(`
-      select last - number + $from as book, event from book_log where ${hasChange('$from')} order by number limit 1`);
-    const row = find.get({ from: value }) as { book: number; event: string | null } | undefined;
-    if (row !== undefined && isEventOf(request, row))
-      return { condition: 'part_of = $value', value, from: value };
-    if (!row?.book || !('change' in request)) return 'unknown';
-    return { condition: `${changeOf('$id')} = $value`, value, from: value, book: row.book };
+  async known(key: string): Promise<KnownRequest | undefined> {
+    const known = this.prepare(KNOWN).get(key);
+    return known && { fingerprint: String(known.fingerprint), ids: JSON.parse(String(known.ids)) };
   }
 
-  #since(value: number): Selection | NotUndone {
-    const oldest = this.#prepare('select at, event, year from book_log order by number limit 1').get();
-    if (oldest === undefined || !reaches(oldest as unknown as OldestRow, value)) return 'beyond';
-    const first = this.#prepare('select min(number) as number from book_log where at >= ?').get(value);
-    return { condition: "at >= $value and event is not 'undo'", value, from: Number(first?.number ?? 0) };
+  async select(request: UndoRequest): Promise<Selection | NotUndone> {
+    if ('since' in request) {
+      const oldest = this.prepare(OLDEST).get() as OldestRow | undefined;
+      return oldest !== undefined && reaches(oldest, request.since) ? request : 'beyond';
+    }
+    const number = 'change' in request ? request.change : request.import;
+    const event = await this.event(number);
+    if (event !== undefined) return isEventOf(request, event) ? { event: number } : 'unknown';
+    const row = 'change' in request ? this.prepare(ROW).get({ number }) : undefined;
+    return row === undefined ? 'unknown' : { change: number, book: Number(row.book) };
   }
 
-  /**
-   * The books of a selection, each in one range or several.
-   * @throws TooMany
-   */
-  async books({ condition, value, book }: Selection): Promise<IdRange[]> {
-    if (book !== undefined) return [{ book, last: book }];
-    const rows = this.#prepare(
-      `select book, last, ${WEIGHT} as weight from book_log where book > 0 and ${condition}`,
-    ).iterate({ value }) as Iterable<unknown> as Iterable<IdRange & { readonly weight: number }>;
+  async booksOf(selection: Selection): Promise<IdRange[]> {
+    if ('book' in selection) return [{ first: selection.book, last: selection.book }];
+    const [condition, values] = conditionOf(selection);
+    const rows = this.prepare(
+      `select book as first, last from book_log where book > 0 and ${condition}`,
+    ).iterate(values);
     const lasts = new Map<number, number>();
-    const passed = new Passed(this.#most, this.#time);
-    for (const { book, last, weight } of rows) {
-      lasts.set(book, Math.max(last, lasts.get(book) ?? 0));
-      if (passed.add(weight)) await passed.nextTurn();
+    const turn = this.turn();
+    for (const { first, last } of rows as Iterable<unknown> as Iterable<IdRange>) {
+      lasts.set(first, Math.max(last, lasts.get(first) ?? 0));
+      if (turn.isOver) await turn.next();
     }
-    const sorted = [...lasts].map(([book, last]) => ({ book, last })).sort((a, b) => a.book - b.book);
-    const ranges = disjoint(sorted);
-    if (countOf(ranges) > this.#most.books) throw new TooMany();
-    return ranges;
+    return joined(
+      [...lasts].map(([first, last]) => ({ first, last })).sort((one, other) => one.first - other.first),
+    );
   }
 
-  /**
-   * Decides what becomes of books.
-   * @throws TooMany
-   */
-  async decide(ids: Iterable<number>, selection: Selection): Promise<Decided> {
-    const passed = new Passed(this.#most, this.#time);
-    const wanted: Wanted[] = [];
-    const left: number[] = [];
+  async event(number: number): Promise<CatalogueEvent | undefined> {
+    return eventOf(this.prepare(`${EVENTS} where number = ?`).get(number));
+  }
+
+  async events(most: number): Promise<readonly CatalogueEvent[]> {
+    return this.prepare(`${EVENTS} where books > 0 order by number desc limit ?`)
+      .all(most)
+      .map((row) => eventOf(row) as CatalogueEvent);
+  }
+
+  async past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]> {
+    const books: PastBook[] = [];
+    const turn = this.turn();
+    let bytes = 0;
     for (const id of ids) {
-      const states = new PastStates();
-      let newest = 0;
+      const changes: PastBook['changes'][number][] = [];
+      let ofBook = 0;
       for (const row of this.#rows(id, selection)) {
-        states.add(row);
-        newest = row.number;
-        const weight = weightOf({ title: row.title ?? '', author: row.author ?? '' });
-        if (passed.add(weight)) await passed.nextTurn();
+        changes.push({ number: row.number, state: stateOf(row), isSelected: row.isSelected === 1 });
+        ofBook += row.bytes;
+        if (turn.isOver) await turn.next();
       }
-      const now = this.#prepare(`select ${ID_AND_FIELDS} from books where id = ?`).get(id) as
-        | Book
-        | undefined;
-      const fields = states.decide(now ?? NONE);
-      if (fields === 'left') left.push(id);
-      else if (fields !== 'same') wanted.push({ id, isThere: now !== undefined, fields, newest });
+      const present = stateOf(
+        this.prepare(`select ${FIELDS} from books where id = ?`).get(id) as Fields | undefined,
+      );
+      books.push({ id, changes, present, bytes: ofBook });
+      bytes += ofBook;
+      if (bytes >= TOGETHER) break;
     }
-    return { wanted, left };
-  }
-
-  /** What is decided now, in a transaction that writes: most books have not changed since the first decision. */
-  async decideAgain({ wanted, left }: Decided, selection: Selection): Promise<Decided> {
-    const newest = this.#prepare(`select max(number) as number from ${about('$id')}`);
-    const isCurrent = (book: Wanted) => newest.get({ id: book.id })?.number === book.newest;
-    const { true: current = [], false: changed = [] } = Object.groupBy(
-      wanted,
-      (book) => `${isCurrent(book)}`,
-    );
-    const again = await this.decide(
-      changed.map(({ id }) => id),
-      selection,
-    );
-    return { wanted: [...current, ...again.wanted], left: [...left, ...again.left] };
+    return books;
   }
 
   /** Those about a book, from the first selected one on. Only their numbers are sorted: the texts may be large. */
-  #rows(id: number, { condition, value, from }: Selection): Iterable<Row> {
-    const rows = this.#prepare(`
-      with numbers as materialized (select number from ${about('$id')} where number >= $from order by number)
-      select number, ${FIELDS}, (${condition}) as isSelected from numbers cross join book_log using (number)`);
-    return rows.iterate({ id, value, from }) as Iterable<unknown> as Iterable<Row>;
+  #rows(
+    id: number,
+    selection: Selection,
+  ): Iterable<Fields & { number: number; isSelected: 0 | 1; bytes: number }> {
+    const [condition, values] = conditionOf(selection, '$id');
+    const rows = this.prepare(`
+      with numbers as materialized (
+        select number, coalesce(${condition}, 0) as isSelected from ${about('$id')} order by number
+      )
+      select number, isSelected, ${FIELDS}, ${TEXT_BYTES} as bytes from numbers cross join book_log using (number)
+      where number >= (select min(number) from numbers where isSelected)`);
+    return rows.iterate({ id, ...values }) as Iterable<unknown> as Iterable<
+      Fields & { number: number; isSelected: 0 | 1; bytes: number }
+    >;
   }
 
-  /** Makes books what they were. */
-  async write(wanted: readonly Wanted[]): Promise<void> {
-    const turn = new Turn(this.#time);
-    for (const book of wanted) {
-      this.#store(book);
+  protected turn(): Turn {
+    return new Turn(this.#time);
+  }
+}
+
+export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
+  readonly #log: BookLog;
+
+  constructor(db: DatabaseSync, log: BookLog, time: number) {
+    super(db, time);
+    this.#log = log;
+  }
+
+  async claim({ key, fingerprint }: Once): Promise<boolean> {
+    if (this.prepare(KNOWN).get(key) !== undefined) return false;
+    this.prepare(KEEP).run(key, fingerprint, '[]');
+    return true;
+  }
+
+  async keep(key: string, ids: readonly number[]): Promise<void> {
+    this.prepare('update book_requests set ids = ? where key = ?').run(JSON.stringify(ids), key);
+  }
+
+  async begin(kind: CatalogueEvent['kind'], name: string | null) {
+    const number = this.#log.begin(kind, name);
+    return { number, before: number };
+  }
+
+  async resume(number: number): Promise<CatalogueEvent | undefined> {
+    this.#log.resume(number);
+    return this.event(number);
+  }
+
+  async end(number: number, books: number, work?: unknown): Promise<void> {
+    this.#log.end(number, books, work);
+  }
+
+  async hold(): Promise<void> {} // nobody else writes in this transaction
+
+  async restore(books: readonly Restored[]): Promise<void> {
+    const turn = this.turn();
+    const before = `(${FIELDS}) = (select ${FIELDS} from book_log where number = $change)`;
+    for (const { id, change, isRemoved, isNew } of books) {
+      const { changes } = isRemoved
+        ? this.prepare('delete from books where id = ?').run(id)
+        : isNew
+          ? this.prepare(
+              `insert into books (${ID_AND_FIELDS}) select $id, ${FIELDS} from book_log where number = $change`,
+            ).run({ id, change })
+          : this.prepare(`update books set ${before} where id = $id`).run({ id, change });
+      if (changes !== 1) throw new Skipped();
       if (turn.isOver) await turn.next();
     }
   }
-
-  #store({ id, isThere, fields: { title, author, year } }: Wanted): void {
-    const write = (sql: string, ...values: (string | number | null)[]) => this.#prepare(sql).run(...values);
-    const { changes } =
-      title === null
-        ? write('delete from books where id = ?', id)
-        : isThere
-          ? write('update books set title = ?, author = ?, year = ? where id = ?', title, author, year, id)
-          : write(`insert into books (${ID_AND_FIELDS}) values (?, ?, ?, ?)`, id, title, author, year);
-    if (changes !== 1) throw new Skipped();
-  }
 }
 
-/** How much of the log has been looked through. */
-class Passed {
-  readonly #most: Bounds;
-  readonly #turn: Turn;
-  #rows = 0;
-  #weight = 0;
-
-  constructor(most: Bounds, time: number) {
-    this.#most = most;
-    this.#turn = new Turn(time);
-  }
-
-  /**
-   * @param weight of one more row.
-   * @returns whether other work should run.
-   * @throws TooMany
-   */
-  add(weight: number): boolean {
-    this.#rows += 1;
-    this.#weight += weight;
-    if (this.#rows > this.#most.rows || this.#weight > this.#most.weight) throw new TooMany();
-    return this.#turn.isOver;
-  }
-
-  nextTurn(): Promise<void> {
-    return this.#turn.next();
-  }
-}
-
-/**
- * What a book was before the first of the selected rows, unless others have changed it since: what they did between two of them, or
- * after the last one, may only lead back to a state that it had before.
- */
-class PastStates {
-  readonly #had = new Set<string>();
-  #last: State | undefined;
-  #wanted: State | undefined;
-  #isByOthers = false;
-  #isFree = true;
-
-  /** @param row with the state before it. One that alters nothing is left out. */
-  add({ isSelected, title, author, year }: Passage): void {
-    const fields = { title, author, year } as Fields;
-    const next = { fields, key: keyOf(fields), isSelected: isSelected === 1 };
-    if (this.#last?.key !== next.key) this.#pass();
-    this.#last = next;
-  }
-
-  /** @param present the state after all rows. */
-  decide(present: Fields): Fields | 'left' | 'same' {
-    this.add({ ...present, isSelected: 1 });
-    this.#pass();
-    const { fields, key } = this.#wanted as State;
-    if (key === this.#last?.key) return 'same';
-    return this.#isFree ? fields : 'left';
-  }
-
-  #pass(): void {
-    if (this.#last === undefined) return;
-    const { key, isSelected } = this.#last;
-    if (isSelected) this.#wanted ??= this.#last;
-    if (this.#wanted === undefined) return;
-    if (isSelected && this.#isByOthers) this.#isFree &&= this.#had.has(key);
-    if (isSelected || !this.#isByOthers) this.#had.add(key);
-    this.#isByOthers = !isSelected;
-  }
-}
-
-/** A state of a book, and whether the change that ended it is selected. */
-interface State {
-  readonly fields: Fields;
-  readonly key: string;
-  readonly isSelected: boolean;
+function eventOf(row: unknown): CatalogueEvent | undefined {
+  if (row === undefined) return undefined;
+  const event = row as CatalogueEvent;
+  return { ...event, work: JSON.parse(String(event.work)) };
 }
 
 /** Equal for equal states. */
-function keyOf({ title, author, year }: Fields): string {
-  return hash('sha256', JSON.stringify([title, author, year]));
+function stateOf(fields: Fields | undefined): string | null {
+  if (fields === undefined || fields.title === null) return null;
+  return hash('sha256', JSON.stringify(FIELD_NAMES.map((name) => fields[name])));
 }

@@ -12,18 +12,13 @@ import {
   type GroupOutcome,
   KEPT_KEYS,
   type Left,
-  MOST_UNDONE,
   type Once,
-  type UndoOutcome,
-  type UndoRequest,
   untilHeavy,
 } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
-import { asNumbers, asUndone, batchesOf } from '../states.ts';
 import { Turn } from '../turn.ts';
 import { Skipped } from './faults.ts';
 import { BookLog, LAST_ID } from './log.ts';
-import { OF_REQUEST, TooMany, Undo } from './undo.ts';
 
 /** New books of one statement: one for each would take twice as long. */
 const ROWS = [32, 8, 1];
@@ -32,7 +27,6 @@ export class Writes {
   /** Milliseconds. */
   readonly #turn: number;
   readonly log;
-  readonly #undo;
   readonly #lastId;
   readonly #inserts: readonly StatementSync[];
   readonly #update;
@@ -45,7 +39,6 @@ export class Writes {
   constructor(db: DatabaseSync, times: Times) {
     this.#turn = times.sqlite.turn;
     this.log = new BookLog(db);
-    this.#undo = new Undo(db, this.#turn, OF_REQUEST);
     this.#lastId = db.prepare(LAST_ID);
     this.#inserts = ROWS.map((rows) =>
       db.prepare(`insert into books (id, title, author, year) values ${Array(rows).fill('(?, ?, ?, ?)')}`),
@@ -81,39 +74,6 @@ export class Writes {
     }
     this.log.noteStored(first, first + books.length - 1);
     return books.map((_, position) => first + position);
-  }
-
-  /** Lets other work run if it takes long. */
-  async undo(request: UndoRequest, once: Once | undefined): Promise<UndoOutcome> {
-    const known = once && this.#findKey.get(once.key);
-    if (known?.fingerprint === once?.fingerprint && known)
-      return { ...asUndone(JSON.parse(String(known.ids))), isReplay: true };
-    if (known) return 'conflict';
-    this.log.noteNew();
-    const decided = await this.#decide(request);
-    if (typeof decided === 'string') return decided;
-    const { wanted, left } = decided;
-    const number = wanted.length === 0 ? null : this.log.begin('undo', null);
-    if (number !== null) {
-      this.log.setPart('undo', number);
-      await this.#undo.write(wanted);
-      this.log.setPart(undefined, undefined);
-    }
-    const answer = { change: number, undone: wanted.length, left };
-    if (once !== undefined) this.#keep(once, asNumbers(answer));
-    return { ...answer, isReplay: false };
-  }
-
-  async #decide(request: UndoRequest) {
-    const selection = this.#undo.select(request);
-    if (typeof selection === 'string') return selection;
-    try {
-      const [ids = []] = batchesOf(await this.#undo.books(selection), MOST_UNDONE);
-      return await this.#undo.decide(ids, selection);
-    } catch (error) {
-      if (error instanceof TooMany) return 'many';
-      throw error;
-    }
   }
 
   /** Lets other work run if it takes long. */

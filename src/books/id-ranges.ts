@@ -1,0 +1,48 @@
+// Owns: large sets of ids, as ranges: an import has a million of them one after the other.
+
+/** Ids from the first to the last one. */
+export interface IdRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** @param ranges ascending by their first id. @returns the same ids, each once, in as few ranges as possible. */
+export function joined(ranges: Iterable<IdRange>): IdRange[] {
+  const found: { first: number; last: number }[] = [];
+  for (const { first, last } of ranges) {
+    const before = found.at(-1);
+    if (before !== undefined && first <= before.last + 1) before.last = Math.max(before.last, last);
+    else found.push({ first, last });
+  }
+  return found;
+}
+
+/** How many ids these are. */
+export function countOf(ranges: readonly IdRange[]): number {
+  return ranges.reduce((sum, { first, last }) => sum + last - first + 1, 0);
+}
+
+/** Goes through ids in their order. */
+export class Ids {
+  readonly #ranges: readonly IdRange[];
+  /** The ranges before this position end before `#after`. */
+  #position = 0;
+  #after = 0;
+
+  constructor(ranges: readonly IdRange[]) {
+    this.#ranges = ranges;
+  }
+
+  /** @returns the next ids after this one; none at the end. */
+  next(after: number, most: number): number[] {
+    if (after < this.#after) this.#position = 0; // a transaction is carried out again
+    this.#after = after;
+    const ids: number[] = [];
+    for (let at = this.#position; at < this.#ranges.length && ids.length < most; at += 1) {
+      const { first, last } = this.#ranges[at] as IdRange;
+      if (last <= after) this.#position = at + 1;
+      for (let id = Math.max(first, after + 1); id <= last && ids.length < most; id += 1) ids.push(id);
+    }
+    return ids;
+  }
+}

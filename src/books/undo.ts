@@ -1,0 +1,267 @@
+// Owns: the course of every undo (rule H5), for requests and commands, in one step or in parts, on every store. A store reads the
+// log and writes books; `undo-decision.ts` decides.
+
+import { countOf, Ids } from './id-ranges.ts';
+import type {
+  BookStore,
+  CatalogueEvent,
+  LogReader,
+  LogWriter,
+  NotUndone,
+  Once,
+  PastBook,
+  Restored,
+  Selection,
+  UndoRequest,
+} from './store.ts';
+import { decide } from './undo-decision.ts';
+
+type UndoableStore = Pick<BookStore, 'readLog' | 'writeLog'>;
+
+/** What is looked through at most: books, and rows of the log with the bytes of their texts. */
+interface Bounds {
+  readonly books: number;
+  readonly rows: number;
+  readonly bytes: number;
+}
+
+const MEBIBYTE = 1024 * 1024;
+
+/** Of one step, for which other writes wait; and of each part of an undo that does not fit into one. */
+const STEP: Bounds = { books: 10_000, rows: 100_000, bytes: 64 * MEBIBYTE };
+const PART: Bounds = { books: 500, rows: 10_000, bytes: 8 * MEBIBYTE };
+
+/** Books that are decided on together. */
+const TOGETHER = 500;
+
+/** Ids of books that were left which are kept: more help nobody. */
+const NAMED = 10_000;
+
+/** How far an undo is. */
+export interface UndoProgress {
+  /** Its number, by which it can be taken back itself; null if there was no change to take back. */
+  readonly event: number | null;
+  /** How many books have been changed by what is taken back; and how many of them have been looked at. */
+  readonly books: number;
+  readonly checked: number;
+  /** How many books are as they were before. */
+  readonly undone: number;
+  /** The ids of those that were left, since others have changed them later: the first 10,000. And how many there are. */
+  readonly left: readonly number[];
+  readonly changedLater: number;
+}
+
+/** What is kept with the event. */
+type UndoWork = Pick<UndoProgress, 'books' | 'checked' | 'left' | 'changedLater'> & {
+  readonly selection: Selection;
+  /** The highest id that has been looked at. */
+  readonly through: number;
+};
+
+const NOTHING: UndoProgress = { event: null, books: 0, checked: 0, undone: 0, left: [], changedLater: 0 };
+
+export function isDone({ books, checked }: UndoProgress): boolean {
+  return checked === books;
+}
+
+/** @returns undefined if the event is no undo. */
+export function progressOf(event: CatalogueEvent | undefined): UndoProgress | undefined {
+  if (event?.kind !== 'undo') return undefined;
+  const { books, checked, left, changedLater } = event.work as UndoWork;
+  return { event: event.number, books, checked, undone: event.books, left, changedLater };
+}
+
+/** What became of a request; `conflict` if its key has been used for another one. */
+export type UndoOutcome =
+  | {
+      readonly progress: UndoProgress;
+      readonly isReplay: boolean;
+      /** The undo if it is not complete. */
+      readonly rest?: Undo;
+    }
+  | NotUndone
+  | 'conflict';
+
+/** What a request with a known key was answered. */
+type Known = { readonly known: UndoProgress } | 'conflict' | 'unknown';
+
+/** What an undo takes back, and the books that this is about. */
+interface Plan {
+  readonly selection: Selection;
+  readonly ids: Ids;
+  readonly books: number;
+}
+
+/** One undo. Several processes may continue the same one: its parts follow one after the other. */
+export class Undo {
+  readonly #store: UndoableStore;
+  readonly number: number;
+  #ids: Ids | undefined;
+
+  /** @param number of an undo that has begun. */
+  constructor(store: UndoableStore, number: number, ids?: Ids) {
+    this.#store = store;
+    this.number = number;
+    this.#ids = ids;
+  }
+
+  /**
+   * Begins an undo, and carries it out if it fits into one step.
+   * @returns how far it is, and the undo if it has to be continued.
+   */
+  static async begin(
+    store: UndoableStore,
+    request: UndoRequest,
+    once: Once | undefined,
+    deadline: number,
+  ): Promise<UndoOutcome> {
+    const plan = await store.readLog((log) => planOf(log, request, once), deadline);
+    if (typeof plan === 'string') return plan;
+    const begun =
+      'known' in plan ? plan : await store.writeLog((log) => beginStep(log, plan, once), deadline);
+    if (typeof begun === 'string') return begun;
+    const isReplay = 'known' in begun;
+    const progress = isReplay ? begun.known : begun;
+    if (progress.event === null || isDone(progress)) return { progress, isReplay };
+    const ids = 'ids' in plan ? plan.ids : undefined;
+    return { progress, isReplay, rest: new Undo(store, progress.event, ids) };
+  }
+
+  /**
+   * Looks what an undo would do.
+   * @param onProgress called with how far it is.
+   */
+  static look(
+    store: UndoableStore,
+    request: UndoRequest,
+    onProgress: (progress: UndoProgress) => void,
+  ): Promise<UndoProgress | NotUndone> {
+    return store.readLog(async (log) => {
+      const selection = await log.select(request);
+      if (typeof selection === 'string') return selection;
+      const ranges = await log.booksOf(selection);
+      const ids = new Ids(ranges);
+      const left: number[] = [];
+      const progress = { ...NOTHING, books: countOf(ranges), left };
+      for (let through = 0; progress.checked < progress.books; onProgress(progress)) {
+        const books = await log.past(ids.next(through, TOGETHER), selection);
+        const { restored, lefts } = decisionsOn(books);
+        left.push(...lefts.slice(0, NAMED - left.length));
+        progress.changedLater += lefts.length;
+        progress.undone += restored.length;
+        progress.checked += books.length;
+        through = (books.at(-1) as PastBook).id;
+      }
+      return progress;
+    }, Number.POSITIVE_INFINITY);
+  }
+
+  /** Takes the next part back. @returns how far it is then; undefined if there is no such undo. */
+  async continue(deadline: number): Promise<UndoProgress | undefined> {
+    const ids = (this.#ids ??= await this.#store.readLog(async (log) => {
+      const event = await log.event(this.number);
+      if (progressOf(event) === undefined) return undefined;
+      return new Ids(await log.booksOf((event?.work as UndoWork).selection));
+    }, deadline));
+    if (ids === undefined) return undefined;
+    return await this.#store.writeLog(async (log) => {
+      const event = await log.resume(this.number);
+      const progress = progressOf(event);
+      if (progress === undefined || isDone(progress)) return progress;
+      return await takeBack(log, this.number, progress.undone, event?.work as UndoWork, ids, PART);
+    }, deadline);
+  }
+}
+
+async function planOf(
+  log: LogReader,
+  request: UndoRequest,
+  once: Once | undefined,
+): Promise<Plan | Known | NotUndone> {
+  if (once !== undefined) {
+    const known = await knownFor(log, once);
+    if (known !== undefined) return known;
+  }
+  const selection = await log.select(request);
+  if (typeof selection === 'string') return selection;
+  const ranges = await log.booksOf(selection);
+  return { selection, ids: new Ids(ranges), books: countOf(ranges) };
+}
+
+async function knownFor(log: LogReader, once: Once): Promise<Known | undefined> {
+  const known = await log.known(once.key);
+  if (known === undefined) return undefined;
+  if (known.fingerprint !== once.fingerprint) return 'conflict';
+  const [number] = known.ids;
+  if (number === undefined) return { known: NOTHING };
+  const progress = progressOf(await log.event(number));
+  return progress === undefined ? 'unknown' : { known: progress };
+}
+
+async function beginStep(
+  log: LogWriter,
+  { selection, ids, books }: Plan,
+  once: Once | undefined,
+): Promise<UndoProgress | Known> {
+  if (once !== undefined && !(await log.claim(once))) return (await knownFor(log, once)) ?? 'conflict';
+  if (books === 0) return NOTHING;
+  const { number, before } = await log.begin('undo', null);
+  if (once !== undefined) await log.keep(once.key, [number]);
+  const bounded = 'since' in selection ? { ...selection, before } : selection;
+  const work: UndoWork = { selection: bounded, books, checked: 0, through: 0, left: [], changedLater: 0 };
+  return await takeBack(log, number, 0, work, ids, books > STEP.books ? { ...STEP, books: 0 } : STEP);
+}
+
+/** Takes changes back of the next books, within bounds. */
+async function takeBack(
+  log: LogWriter,
+  number: number,
+  undoneBefore: number,
+  before: UndoWork,
+  ids: Ids,
+  bounds: Bounds,
+): Promise<UndoProgress> {
+  let { through, checked, changedLater } = before;
+  const left = [...before.left];
+  let undone = 0;
+  let rows = 0;
+  let bytes = 0;
+  const end = checked + bounds.books;
+  while (checked < end && rows < bounds.rows && bytes < bounds.bytes) {
+    const next = ids.next(through, Math.min(TOGETHER, end - checked));
+    if (next.length === 0) break;
+    await log.hold(next);
+    const books = await log.past(next, before.selection);
+    const { restored, lefts } = decisionsOn(books);
+    await log.restore(restored);
+    left.push(...lefts.slice(0, NAMED - left.length));
+    changedLater += lefts.length;
+    undone += restored.length;
+    checked += books.length;
+    rows += books.reduce((sum, { changes }) => sum + changes.length, 0);
+    bytes += books.reduce((sum, book) => sum + book.bytes, 0);
+    through = (books.at(-1) as PastBook).id;
+  }
+  const isEnd = ids.next(through, 1).length === 0;
+  const work = { ...before, checked: isEnd ? before.books : checked, through, left, changedLater };
+  await log.end(number, undone, work);
+  return { ...work, event: number, undone: undoneBefore + undone };
+}
+
+/** @returns the books that become what they were, and the ids of those that are left. */
+function decisionsOn(books: readonly PastBook[]): { restored: Restored[]; lefts: number[] } {
+  const restored: Restored[] = [];
+  const lefts: number[] = [];
+  for (const { id, changes, present } of books) {
+    const decision = decide(changes, present);
+    if (decision === 'left') lefts.push(id);
+    else if (decision !== 'same')
+      restored.push({
+        id,
+        change: decision.number,
+        isRemoved: decision.state === null,
+        isNew: present === null,
+      });
+  }
+  return { restored, lefts };
+}
