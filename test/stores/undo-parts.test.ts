@@ -2,10 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { Book } from '../../conformance/service.ts';
 import type { Client } from '../support/client.ts';
 import { command } from '../support/importing.ts';
 import { STORES, spawnService, startServiceProcess, startTestService } from '../support/service.ts';
-import { executeOn } from '../support/sql.ts';
+import { executeOn, makeEarlier } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** One more than fit into one step. */
@@ -29,6 +30,12 @@ async function eventOf(client: Client, number: number): Promise<Event> {
   const { status, message, data } = await client.request('GET', `/event/${number}`);
   assert.deepEqual([status, message], [200, 'Event retrieved successfully']);
   return data as Event;
+}
+
+/** Without the difference: to find that of so many books takes gigabytes. */
+function assertSame(books: readonly Book[], others: readonly Book[]): void {
+  const differs = books.find((book, at) => JSON.stringify(book) !== JSON.stringify(others[at]));
+  assert.deepEqual([differs, books.length], [undefined, others.length]);
 }
 
 const untilDone = (client: Client, number: number) =>
@@ -57,7 +64,7 @@ for (const store of STORES) {
       assert.match(at, /^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
       assert.deepEqual([rest.kind, rest.name, rest.undo.books], ['undo', null, BOOKS]);
       await untilDone(other.client, number);
-      assert.deepEqual(await client.list(), []);
+      assertSame(await client.list(), []);
       const { at: _, ...done } = (await other.client.request('GET', `/event/${number}`)).data;
       const undo = { books: BOOKS, checked: BOOKS, changedLater: 0, left: [] };
       assert.deepEqual(done, { event: number, kind: 'undo', name: null, books: BOOKS, undo });
@@ -81,10 +88,7 @@ for (const store of STORES) {
       const before = await client.list();
       await executeOn(dbUrl, "update books set title = 'mistake'");
       const [newest] = (await client.request('GET', '/book/1/history')).data;
-      await executeOn(
-        dbUrl,
-        `update book_log set at = at - ${store.name === 'SQLite' ? 3_600_000 : "interval '1 hour'"} where number < (select min(number) from book_log where title is not null)`,
-      );
+      await makeEarlier(dbUrl, 1, 'title is null');
       const since = new Date(Date.parse(newest.at) - 60_000).toISOString();
       const both = await Promise.all(
         [client, other.client].map((one) => one.request('POST', '/undo', { body: { since } })),
@@ -98,7 +102,7 @@ for (const store of STORES) {
       const [one, two] = await Promise.all(numbers.map((number) => eventOf(client, number)));
       const undone = Number(one?.books) + Number(two?.books);
       const books = await client.list();
-      assert.deepEqual(books.toSpliced(9999, 1), before.toSpliced(9999, 1));
+      assertSame(books.toSpliced(9999, 1), before.toSpliced(9999, 1));
       assert.deepEqual(books[9999], { ...before[9999], title: 'mistake', year: 3 });
       assert.ok(undone === BOOKS || undone === BOOKS - 1, `${undone}`); // it was changed before or after
     });
@@ -116,10 +120,7 @@ for (const store of STORES) {
       assert.equal(removed.status, 202);
       await untilDone(first.client, removed.data.event); // they never were: nothing is to be done
       const [newest] = (await first.client.request('GET', '/book/1/history?limit=1')).data;
-      await executeOn(
-        dbUrl,
-        `update book_log set at = at - ${store.name === 'SQLite' ? 3_600_000 : "interval '1 hour'"} where title is null and author is null`,
-      );
+      await makeEarlier(dbUrl, 1, 'title is null');
       const since = new Date(Date.parse(newest.at) - 60_000).toISOString();
       const begun = await first.client.request('POST', '/undo', { body: { since } });
       const { event } = begun.data;
@@ -135,7 +136,7 @@ for (const store of STORES) {
         assert.deepEqual([continued.status, continued.message], [202, 'Undo in progress']);
       }
       await untilDone(client, event);
-      assert.deepEqual(await client.list(), books);
+      assertSame(await client.list(), books);
       assert.equal((await client.request('POST', `/event/${event}`)).status, 200);
     });
 

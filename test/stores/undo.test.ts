@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
 import { bare, type Client } from '../support/client.ts';
 import { STORES, startTestService } from '../support/service.ts';
-import { executeOn } from '../support/sql.ts';
+import { executeOn, makeEarlier } from '../support/sql.ts';
 
 interface State {
   readonly change: number;
@@ -39,8 +39,6 @@ const ALTERS_NOTHING = {
   SQLite: "insert or ignore into books (id, title) values (1, 'x')",
   PostgreSQL: 'update books set title = title',
 };
-
-const AN_HOUR = { SQLite: '3600000', PostgreSQL: "interval '1 hour'" };
 
 for (const store of STORES) {
   describe(`undo on ${store.name}`, () => {
@@ -90,7 +88,7 @@ for (const store of STORES) {
       const undoneBefore = await newestOf(client, 5);
       const before = await client.list();
       const newest = (await statesOf(client, 5))[0]?.at ?? '';
-      await executeOn(dbUrl, `update book_log set at = at - ${AN_HOUR[store.name]}`);
+      await makeEarlier(dbUrl, 1);
       const at = new Date(Date.parse(newest) - 1_800_000).toISOString();
       await client.request('PUT', '/book/1', { body: { title: 'x' } });
       await client.request('PUT', '/book/1', { body: { title: 'y' } });
@@ -122,7 +120,7 @@ for (const store of STORES) {
       await client.create({ title: 'B' });
       const before = await client.list();
       const [newest] = await statesOf(client, 2);
-      await executeOn(dbUrl, `update book_log set at = at - ${AN_HOUR[store.name]}`);
+      await makeEarlier(dbUrl, 1);
       const since = new Date(Date.parse(newest?.at ?? '') - 1_800_000).toISOString();
       const undoNewest = async (id: number) => undo(client, { change: await newestOf(client, id) });
       await client.request('DELETE', '/book/1');
@@ -147,7 +145,7 @@ for (const store of STORES) {
       const book = await client.create({ title: 'A' });
       await client.request('PUT', '/book/1', { body: { year: 1 } });
       const [newest] = await statesOf(client, 1);
-      await executeOn(dbUrl, `update book_log set at = at - ${AN_HOUR[store.name]}`);
+      await makeEarlier(dbUrl, 1);
       const since = new Date(Date.parse(newest?.at ?? '') - 1_800_000).toISOString();
       await client.request('PUT', '/book/1', { body: { year: 1 } });
       await executeOn(dbUrl, ALTERS_NOTHING[store.name]);

@@ -31,6 +31,13 @@ export async function runOn(dbUrl: string, sql: string): Promise<void> {
   }
 }
 
+/** Lets the changes that the log has so far be of an earlier time. @param hours how long ago. @param condition for their rows. */
+export async function makeEarlier(dbUrl: string, hours: number, condition = 'true'): Promise<void> {
+  const time = Date.now() - hours * 3_600_000;
+  const at = dbUrl.startsWith('sqlite:') ? time : `'${new Date(time).toISOString()}'`;
+  await executeOn(dbUrl, `update book_log set at = ${at} where ${condition}`);
+}
+
 /** Resolves once no more than the newest row of each place is left of the log. */
 export async function logPruned(dbUrl: string): Promise<void> {
   const countOf = async (table: string) => (await executeOn(dbUrl, `select 1 from ${table}`)).length;

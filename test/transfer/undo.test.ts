@@ -7,7 +7,7 @@ import { booksOf } from '../support/books.ts';
 import { refusedWith } from '../support/command.ts';
 import { command, folderWith, storeWith } from '../support/importing.ts';
 import { STORES, startTestService } from '../support/service.ts';
-import { executeOn } from '../support/sql.ts';
+import { executeOn, makeEarlier } from '../support/sql.ts';
 
 const BOOKS: readonly Book[] = Array.from({ length: 2000 }, (_, at) => {
   return { id: at + 1, title: `Book ${at}`, author: '', year: at };
@@ -21,10 +21,7 @@ for (const store of STORES) {
     test('rule H5: half of a catalogue that was removed by mistake comes back by one command', async () => {
       const url = await storeWith(BOOKS, store.freshUrl);
       const before = await booksOf(url);
-      await executeOn(
-        url,
-        `update book_log set at = at - ${store.name === 'SQLite' ? 86400000 : "interval '1 day'"}`,
-      );
+      await makeEarlier(url, 24);
       await executeOn(url, 'delete from books where id % 2 = 0');
       await executeOn(url, "update books set title = 'lost' where id = 1");
       const time = new Date(Date.now() + EARLIER).toISOString();

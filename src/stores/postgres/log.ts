@@ -83,11 +83,11 @@ const DISTRIBUTE = [
   ...DISTRIBUTE_EVENTS,
 ];
 const EACH_PLACE = `
-  do $$ declare shard bigint; number bigint; begin
+  do $$ declare shard bigint; number bigint; has_none boolean = not exists (select 1 from books); begin
     for shard in select shardid from pg_dist_shard where logicalrelid = 'book_log_state'::regclass loop
       number := 1;
       while get_shard_id_for_distribution_column('book_log_state', number) <> shard loop number := number + 1; end loop;
-      insert into book_log_state (place, pruned, system, began) values (number, '3', 0, '3');
+      insert into book_log_state (place, pruned, system, began, has_all) values (number, '3', 0, '3', has_none);
       insert into book_log (place, xid, book, last) values (number, '3', 0, 0);
     end loop;
     -- A query is evaluated by the server of the place, and what an update sets by the coordinator.

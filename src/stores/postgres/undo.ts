@@ -42,9 +42,10 @@ const OLDEST = `
   ) as oldest`;
 
 const EVENTS = `select ${EVENT_COLUMNS.replace('at,', `${milliseconds('at')} as at,`)} from book_events where place = $1`;
+const NEW = `
+  select nextval('book_log_number') as number, (extract(epoch from clock_timestamp()) * 1000000)::bigint as before`;
 const BEGIN = `
-  insert into book_events (place, number, kind, name) values ($1, nextval('book_log_number'), $2, $3)
-  returning number, (extract(epoch from at) * 1000000)::bigint as before`;
+  insert into book_events (place, number, at, kind, name) values ($1, $2, to_timestamp($3::bigint / 1000000.0), $4, $5)`;
 /** At another place than the first: there, rows of the log are a part of it as well. */
 const JOIN = `
   insert into book_events (place, number, kind) values ($1, $2, $3)
@@ -206,12 +207,9 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
   }
 
   async begin(kind: CatalogueEvent['kind'], name: string | null) {
-    const [begun] = await this.query<{ number: number; before: number }>(BEGIN, [
-      this.places.first,
-      kind,
-      name,
-    ]);
+    const [begun] = await this.query<{ number: number; before: number }>(NEW);
     const { number, before } = begun as { number: number; before: number };
+    await this.query(BEGIN, [this.places.first, number, before, kind, name]);
     this.#event = { number, kind };
     return { number, before };
   }
