@@ -79,9 +79,9 @@ describe('services that break one promise', () => {
     const { code, stdout, stderr } = await runCommand(['verify', url, '--store-may-be-written'], ENVIRONMENT);
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, stdout);
     assert.deepEqual(stdout.split('\n'), [
-      ...['TAP version 14', `# ${url}, level full`],
-      ...RULES.map((rule, index) => `ok ${index + 1} - ${titleOf(rule).replaceAll('#', '\\#')}`),
-      ...[`1..${RULES.length}`, `# ${RULES.length} passed, 0 failed, 0 not checked.`, ''],
+      ...[`${url}, level full`, ''],
+      ...RULES.map((rule) => `  passed       ${titleOf(rule)}`),
+      ...['', `${RULES.length} passed, 0 failed, 0 not checked.`, ''],
     ]);
     assert.deepEqual(await client.list(), kept);
   });
