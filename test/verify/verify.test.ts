@@ -73,11 +73,19 @@ describe('verify', () => {
     });
     assert.deepEqual(rules, expected);
     const text = (await runCommand([...args, 'text'], ACCOUNT)).stdout;
-    assert.match(text, /^ {2}not checked {2}C2, G1, rule 24: stores a book/m);
+    assert.match(text, /^ {2}not checked {2}C2, G1, rules 5 and 24: stores a book/m);
     assert.match(text, /, 7 not checked: 1 without --secret, 6 without --store-may-be-written\.\n$/);
     assert.deepEqual([passed, notChecked], [core.length - 7, 7]);
     // The id of a book that was stored and removed would not be used again (rule 12).
     assert.equal((await service.right.client.create({})).id, id + 1);
+  });
+
+  test('at level core a service needs neither the headers nor the order of level full', async () => {
+    service.fault = give(/(^(location|www-authenticate): .*\n)|(\[.*\](?=\}$))/gm, (part) =>
+      part.startsWith('[') ? JSON.stringify(JSON.parse(part).reverse()) : '',
+    );
+    const { code, stdout } = await run(['--store-may-be-written', '--secret', SECRET]);
+    assert.equal(code, 0, stdout);
   });
 
   test('shows the request and the answer of what failed, without the token and the password', async () => {
@@ -86,7 +94,7 @@ describe('verify', () => {
     for (const [format, failed, end] of [
       [
         'text',
-        /^ {2}FAILED {7}D1, D2, rule 11: .*\n {6}expected {2}200 Book deleted successfully, data null\n {6}request {3}DELETE \/book\/\d+\n {16}authorization: .{12}…\n {6}answer {4}500 Internal server error, data null\n/m,
+        /^ {2}FAILED {7}D1, D2, rules 11 and 12: .*\n {6}expected {2}200 Book deleted successfully, data null\n {6}request {3}DELETE \/book\/\d+\n {16}authorization: .{12}…\n {6}answer {4}500 Internal server error, data null\n/m,
         /\n\d+ passed, 2 failed, 1 not checked: 1 without --secret\.\n\d+ books could not be removed: \d+, .*\n$/,
       ],
       ['json', /"request":\s*"DELETE \/book\//, /"failed":\s*2\b[\s\S]*"booksLeft":\s*\[\s*\d+,/],
