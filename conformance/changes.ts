@@ -94,31 +94,27 @@ export const CHANGES: readonly Rule[] = [
       expectAnswer(await service.request('GET', `/book/${id}`), BOOK_NOT_FOUND, 'A book that the pages lack');
     }
   }),
-  ofLog.writing(
-    'H1',
-    'a change, a removal and a new book come after the cursor, in their present state',
-    async (service) => {
-      const [changed, removed] = [await service.create({ title: 'a' }), await service.create({ title: 'b' })];
-      const start = await position(service);
-      await put(service, changed.id, { title: 'c' });
-      await put(service, changed.id, { author: 'd', year: -7 });
-      await remove(service, removed.id);
-      const brief = await service.create({ title: 'brief' });
-      await remove(service, brief.id);
-      const created = await service.create({ title: 'e' });
-      const states = {
-        [changed.id]: { ...changed, title: 'c', author: 'd', year: -7 },
-        [removed.id]: null,
-        [created.id]: created,
-      };
-      for (const limit of [1000, 2, 1]) {
-        const begin = start.replace('limit=1000', `limit=${limit}`);
-        const { latest } = await follow(service, begin, states);
-        // A book that came and went in between need not come, but cannot be there.
-        expectEqual(latest.get(brief.id)?.book ?? null, null, 'A book that was removed at once');
-      }
-    },
-  ),
+  ofLog.writing('H1', 'what has changed comes after the cursor, in its present state', async (service) => {
+    const [changed, removed] = [await service.create({ title: 'a' }), await service.create({ title: 'b' })];
+    const start = await position(service);
+    await put(service, changed.id, { title: 'c' });
+    await put(service, changed.id, { author: 'd', year: -7 });
+    await remove(service, removed.id);
+    const brief = await service.create({ title: 'brief' });
+    await remove(service, brief.id);
+    const created = await service.create({ title: 'e' });
+    const states = {
+      [changed.id]: { ...changed, title: 'c', author: 'd', year: -7 },
+      [removed.id]: null,
+      [created.id]: created,
+    };
+    for (const limit of [1000, 2, 1]) {
+      const begin = start.replace('limit=1000', `limit=${limit}`);
+      const { latest } = await follow(service, begin, states);
+      // A book that came and went in between need not come, but cannot be there.
+      expectEqual(latest.get(brief.id)?.book ?? null, null, 'A book that was removed at once');
+    }
+  }),
   ofLog.writing('H1', 'an empty page leads to what happens later', async (service) => {
     const quiet = await untilQuiet(service);
     if (quiet === undefined) return;
@@ -129,22 +125,17 @@ export const CHANGES: readonly Rule[] = [
     const { latest } = await follow(service, quiet, { [book.id]: { ...book, title: 'later still' } });
     expectEqual(latest.get(book.id)?.book, { ...book, title: 'later still' }, 'The book');
   }),
-  ofLog.writing(
-    'H1',
-    'a page has 100 books at most without limit, and fewer if they are large',
-    async (service) => {
-      const start = await position(service);
-      const stored = await service.request('POST', '/books', { body: Array(101).fill({ title: 'x' }) });
-      expectAnswer(stored, { status: 201 });
-      const large: Book[] = [];
-      for (let year = 0; year < LARGE; year += 1)
-        large.push(await service.create({ title: LONG_TITLE, year }));
-      const begin = start.replace('limit=1000&', '');
-      const small = stored.data.map((id: number) => [id, { id, title: 'x', author: '', year: 0 }]);
-      const states = Object.fromEntries([...small, ...large.map((book) => [book.id, book])]);
-      await follow(service, begin, states);
-    },
-  ),
+  ofLog.writing('H1', 'without limit, a page has 100 books, and fewer if they are large', async (service) => {
+    const start = await position(service);
+    const stored = await service.request('POST', '/books', { body: Array(101).fill({ title: 'x' }) });
+    expectAnswer(stored, { status: 201 });
+    const large: Book[] = [];
+    for (let year = 0; year < LARGE; year += 1) large.push(await service.create({ title: LONG_TITLE, year }));
+    const begin = start.replace('limit=1000&', '');
+    const small = stored.data.map((id: number) => [id, { id, title: 'x', author: '', year: 0 }]);
+    const states = Object.fromEntries([...small, ...large.map((book) => [book.id, book])]);
+    await follow(service, begin, states);
+  }),
   ofLog('H1', 'an invalid parameter gets 400 with its name', (service) =>
     expectRefused(service, '/changes', REFUSED),
   ),
@@ -263,17 +254,13 @@ export const HISTORIES: readonly Rule[] = [
   ofLog('H4', 'an invalid parameter gets 400 with its name', (service) =>
     expectRefused(service, '/book/1/history', REFUSED),
   ),
-  ofLog(
-    'H4, rules 9 and 20',
-    'the path, the method and the token come before query and book',
-    async (service) => {
-      await refuseOthers(service, '/book/1/history');
-      await refuseOthers(service, '/book/x/history');
-      for (const path of ['/book/1/history/', '/book/1/History', '/book/1/history/1', '/books/1/history']) {
-        expectAnswer(await service.request('GET', path, { token: null }), NOT_FOUND);
-      }
-    },
-  ),
+  ofLog('H4, rules 9 and 20', 'path, method and token come before query and book', async (service) => {
+    await refuseOthers(service, '/book/1/history');
+    await refuseOthers(service, '/book/x/history');
+    for (const path of ['/book/1/history/', '/book/1/History', '/book/1/history/1', '/books/1/history']) {
+      expectAnswer(await service.request('GET', path, { token: null }), NOT_FOUND);
+    }
+  }),
   ofLog.writing('H4', 'HEAD is answered like GET, without a body', async (service) => {
     const { id } = await service.create({ title: 'headed' });
     await put(service, id, { year: 1 });

@@ -157,44 +157,36 @@ export const FINDING: readonly Rule[] = [
       expectAnswer(await service.request(method, `/book/${answer.data.id}?limit=0`), { status: 200 });
     }
   }),
-  full.writing(
-    'rules F2, F3 and F8 to F10',
-    'each parameter finds and orders as it should',
-    async (service) => {
-      const { mark, ids } = await store(service, BOOKS);
-      await store(service, BOOKS); // of other authors, so that each condition leaves some out
-      for (const [query, found] of FOUND) {
-        const books = found.map((place) => ids[place - 1]);
-        await expectToFind(service, encoded(query.replaceAll('MARK', mark)), books);
-      }
-    },
-  ),
+  full.writing('rules F2, F3 and F8 to F10', 'each parameter finds and orders books', async (service) => {
+    const { mark, ids } = await store(service, BOOKS);
+    await store(service, BOOKS); // of other authors, so that each condition leaves some out
+    for (const [query, found] of FOUND) {
+      const books = found.map((place) => ids[place - 1]);
+      await expectToFind(service, encoded(query.replaceAll('MARK', mark)), books);
+    }
+  }),
   full(
     'rule F3',
     'an invalid parameter gets 400 with its name, and so does one that is unknown or sent twice',
     (service) => expectRefused(service, '/books', REFUSED),
   ),
-  full.writing(
-    'rules F3 and F5',
-    'a cursor is valid with its own order, and without an offset',
-    async (service) => {
-      const { mark, ids } = await store(service, BOOKS);
-      const first = await page(service, `sort=title&limit=2&author_contains=${mark}`);
-      const next = linksOf(first).next ?? '';
-      const [, cursor = ''] = /[?&](cursor=[^&]+)/.exec(next) ?? [];
-      expect(cursor !== '', 'The link to the next page has a cursor.', first);
-      expectFound(await service.search(next), [ids[4], ids[2]]);
-      for (const [query, name] of [
-        [`${cursor}&sort=-title`, 'cursor'],
-        [`${cursor}&sort=author`, 'cursor'],
-        [cursor, 'cursor'],
-        [`${cursor}&sort=title&offset=1`, 'offset'],
-        [`offset=1&sort=title&${cursor}`, 'cursor'],
-      ] as const) {
-        expectAnswer(await service.request('GET', `/books?${query}`), invalidParameter(name));
-      }
-    },
-  ),
+  full.writing('rules F3 and F5', 'a cursor is valid with its own order and no offset', async (service) => {
+    const { mark, ids } = await store(service, BOOKS);
+    const first = await page(service, `sort=title&limit=2&author_contains=${mark}`);
+    const next = linksOf(first).next ?? '';
+    const [, cursor = ''] = /[?&](cursor=[^&]+)/.exec(next) ?? [];
+    expect(cursor !== '', 'The link to the next page has a cursor.', first);
+    expectFound(await service.search(next), [ids[4], ids[2]]);
+    for (const [query, name] of [
+      [`${cursor}&sort=-title`, 'cursor'],
+      [`${cursor}&sort=author`, 'cursor'],
+      [cursor, 'cursor'],
+      [`${cursor}&sort=title&offset=1`, 'offset'],
+      [`offset=1&sort=title&${cursor}`, 'cursor'],
+    ] as const) {
+      expectAnswer(await service.request('GET', `/books?${query}`), invalidParameter(name));
+    }
+  }),
   full.writing('rule F12', 'quotation marks, OR, NOT and minus have no meaning', async (service) => {
     const { mark, ids } = await store(service, BOOKS);
     for (const [q, found] of [
@@ -240,7 +232,7 @@ export const FINDING: readonly Rule[] = [
   }),
   full.writing(
     'rule F4',
-    'a page has 100 books without limit, and ends before 1 MiB of texts',
+    'without limit, a page has 100 books and less than 1 MiB of texts',
     async (service) => {
       const many = await store(service, Array(101).fill({ title: 'x' }));
       await expectToFind(service, `q=${many.mark}`, many.ids.slice(0, 100));
@@ -270,29 +262,25 @@ export const FINDING: readonly Rule[] = [
     const most = await page(service, `q=${mark}+most&limit=1`);
     expectEqual(most.headers.get('x-total-count'), String(LARGEST_PAGE), 'x-total-count', most);
   }),
-  full.writing(
-    'rule F5',
-    'a walk meets every book once, even if others are removed meanwhile',
-    async (service) => {
-      const books = Array.from({ length: 60 }, (_, at) => ({ title: `${at % 7}`, year: at % 3 }));
-      const { mark, ids } = await store(service, books);
-      const path = `/books?sort=year,-title&limit=7&author_contains=${mark}`;
-      const expected = await walk(service, path);
-      const ascending = expected.toSorted((one, other) => one - other);
-      expectEqual(ascending, ids, 'The books of all pages');
-      const removed = new Set<number>();
-      const met = await walk(service, path, async (sofar) => {
-        // The last book of the page, after which the next one starts, and one that has not been met.
-        for (const id of [sofar.at(-1), expected.find((id) => !sofar.includes(id) && !removed.has(id))]) {
-          if (id === undefined) continue;
-          expectAnswer(await service.request('DELETE', `/book/${id}`), { status: 200 });
-          if (!sofar.includes(id)) removed.add(id);
-        }
-      });
-      const left = expected.filter((id) => !removed.has(id));
-      expectEqual(met, left, 'The books of all pages, while others are removed');
-    },
-  ),
+  full.writing('rule F5', 'a walk meets every book once, even if others are removed', async (service) => {
+    const books = Array.from({ length: 60 }, (_, at) => ({ title: `${at % 7}`, year: at % 3 }));
+    const { mark, ids } = await store(service, books);
+    const path = `/books?sort=year,-title&limit=7&author_contains=${mark}`;
+    const expected = await walk(service, path);
+    const ascending = expected.toSorted((one, other) => one - other);
+    expectEqual(ascending, ids, 'The books of all pages');
+    const removed = new Set<number>();
+    const met = await walk(service, path, async (sofar) => {
+      // The last book of the page, after which the next one starts, and one that has not been met.
+      for (const id of [sofar.at(-1), expected.find((id) => !sofar.includes(id) && !removed.has(id))]) {
+        if (id === undefined) continue;
+        expectAnswer(await service.request('DELETE', `/book/${id}`), { status: 200 });
+        if (!sofar.includes(id)) removed.add(id);
+      }
+    });
+    const left = expected.filter((id) => !removed.has(id));
+    expectEqual(met, left, 'The books of all pages, while others are removed');
+  }),
   full.writing('rule F6', 'a total of 1,000 or fewer is shown, and any on demand', async (service) => {
     const { mark } = await store(service, BOOKS);
     for (const [query, prefer, total] of [
@@ -331,41 +319,33 @@ export const FINDING: readonly Rule[] = [
       }
     }
   }),
-  full.writing(
-    'rule F8',
-    'titles with one key are equal, and begin with the beginnings of that key',
-    async (service) => {
-      for (const [title, same] of KEYS) {
-        const { mark, ids } = await store(service, [{ title }]);
-        for (const text of same) {
-          const value = encodeURIComponent(text);
-          await expectToFind(service, `title=${value}&author_contains=${mark}`, ids);
-          await expectToFind(service, `title_starts_with=${value}&author_contains=${mark}`, ids);
-          await expectToFind(service, `title=${value}x&author_contains=${mark}`, []);
-        }
-      }
-      const { mark, ids } = await store(service, [{ title: LONG_KEY }]);
-      for (const [text, found] of [
-        [`${LONG_KEY}d`, ids],
-        [`${LONG_KEY.slice(0, -1)}d`, []],
-      ] as const) {
+  full.writing('rule F8', 'titles with one key are equal, and have equal beginnings', async (service) => {
+    for (const [title, same] of KEYS) {
+      const { mark, ids } = await store(service, [{ title }]);
+      for (const text of same) {
         const value = encodeURIComponent(text);
-        await expectToFind(service, `title=${value}&author_contains=${mark}`, found);
+        await expectToFind(service, `title=${value}&author_contains=${mark}`, ids);
+        await expectToFind(service, `title_starts_with=${value}&author_contains=${mark}`, ids);
+        await expectToFind(service, `title=${value}x&author_contains=${mark}`, []);
       }
-    },
-  ),
-  full.writing(
-    'rule F10',
-    'with words in q, titles that are it come first, then those that begin with it',
-    async (service) => {
-      const titles = ['Before Emma', 'Emma Woodhouse', 'Emma', 'Emmanuelle, and Emma', 'Emma Brown', 'EMMA!'];
-      const books = titles.map((title) => ({ title }));
-      const { mark, ids } = await store(service, books);
-      const order = (places: number[]) => places.map((place) => ids[place]);
-      await expectToFind(service, `q=emma&author_contains=${mark}`, order([2, 5, 4, 1, 0, 3]));
-      await expectToFind(service, `q=emma*&author_contains=${mark}`, order([2, 5, 4, 1, 3, 0]));
-    },
-  ),
+    }
+    const { mark, ids } = await store(service, [{ title: LONG_KEY }]);
+    for (const [text, found] of [
+      [`${LONG_KEY}d`, ids],
+      [`${LONG_KEY.slice(0, -1)}d`, []],
+    ] as const) {
+      const value = encodeURIComponent(text);
+      await expectToFind(service, `title=${value}&author_contains=${mark}`, found);
+    }
+  }),
+  full.writing('rule F10', 'titles that are q come first, then those that begin with it', async (service) => {
+    const titles = ['Before Emma', 'Emma Woodhouse', 'Emma', 'Emmanuelle, and Emma', 'Emma Brown', 'EMMA!'];
+    const books = titles.map((title) => ({ title }));
+    const { mark, ids } = await store(service, books);
+    const order = (places: number[]) => places.map((place) => ids[place]);
+    await expectToFind(service, `q=emma&author_contains=${mark}`, order([2, 5, 4, 1, 0, 3]));
+    await expectToFind(service, `q=emma*&author_contains=${mark}`, order([2, 5, 4, 1, 3, 0]));
+  }),
   full.writing('rule F11', 'a search sees every write that was answered before it', async (service) => {
     const { mark, ids } = await store(service, [{ title: 'one' }]);
     const [id] = ids;

@@ -73,7 +73,7 @@ export const MANY: readonly Rule[] = [
   }),
   full.writing(
     'B2',
-    'one element that is not a book: 400 names its position, and nothing is stored',
+    'one element that is no book: 400 with its position, nothing is stored',
     async (service) => {
       const before = await countBooks(service);
       const elements = [
@@ -99,7 +99,7 @@ export const MANY: readonly Rule[] = [
   ),
   full.writing(
     'B2',
-    'a body that is not an array of JSON in UTF-8 gets 400, and nothing is stored',
+    'a body that is no array of JSON in UTF-8 gets 400 and stores nothing',
     async (service) => {
       const before = await countBooks(service);
       const bodies = [
