@@ -392,10 +392,7 @@ function wrongForms({ account }: Service, signer: Signer, valid: string): Named 
     ['a space after a dot', `${header}.${claims}. ${signature}`],
     ['rubbish in the signature', `${header}.${claims}.${signature.slice(0, 5)}!${signature.slice(5)}`],
     ['a letter beyond ASCII', `${valid}\u00e9`],
-    ['Bearer', `Bearer ${valid}`],
-    ['bearer', `bearer ${valid}`],
-    ['BEARER', `BEARER ${valid}`],
-    ['Token', `Token ${valid}`],
+    ...each(['Bearer', 'bearer', 'BEARER', 'Token'], (scheme) => `${scheme} ${valid}`),
     ['quotes', `"${valid}"`],
     ['two tokens', `${valid}, ${valid}`],
     ['a token and more', `${valid} x`],
@@ -414,13 +411,8 @@ function wrongForms({ account }: Service, signer: Signer, valid: string): Named 
   ];
 }
 
-async function expectAccepted(service: Service, tokens: Named): Promise<void> {
-  await expectEach(service, tokens, BOOK_NOT_FOUND);
-}
-
-async function expectRefused(service: Service, tokens: Named): Promise<void> {
-  await expectEach(service, tokens, INVALID_TOKEN);
-}
+const expectAccepted = (service: Service, tokens: Named) => expectEach(service, tokens, BOOK_NOT_FOUND);
+const expectRefused = (service: Service, tokens: Named) => expectEach(service, tokens, INVALID_TOKEN);
 
 async function expectEach(service: Service, tokens: Named, expected: typeof INVALID_TOKEN): Promise<void> {
   for (let start = 0; start < tokens.length; start += TOGETHER) {
