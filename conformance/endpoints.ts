@@ -142,10 +142,8 @@ export const GUESSING: readonly Rule[] = [
 ];
 
 export const GATE: readonly Rule[] = [
-  core(
-    'A1, A3, rule 24',
-    'without a token every endpoint but the login returns 401, whatever the body',
-    (service, isFull) => refuseEverywhere(service, isFull, [null, ''], TOKEN_REQUIRED),
+  core('A1, A3, rule 24', 'without a token, every endpoint but the login returns 401', (service, isFull) =>
+    refuseEverywhere(service, isFull, [null, ''], TOKEN_REQUIRED),
   ),
   core(
     'A2, A4, rules 9, 18 and 24',
@@ -280,7 +278,7 @@ export const UPDATE: readonly Rule[] = [
 export const REMOVE: readonly Rule[] = [
   core.writing(
     'D1, D2, rules 11 and 12',
-    'removes the book, which later requests do not find, and whose id is not used again',
+    'removes the book, and no id is used again',
     async (service, isFull) => {
       const { id } = await service.create({ title: 'gone', author: 'gone', year: 1 });
       expectAnswer(await service.request('DELETE', `/book/${id}`), DELETED);
