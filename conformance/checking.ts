@@ -59,7 +59,7 @@ export async function* verdictsOf(
       yield { rule, result: 'not checked', reason };
       continue;
     }
-    const verdict = await verdictOf(rule, service);
+    const verdict = await verdictOf(rule, service, level === 'full');
     const isUnanswered = verdict.result === 'failed' && verdict.complaint instanceof Unanswered;
     unanswered = isUnanswered ? unanswered + 1 : 0;
     yield verdict;
@@ -72,9 +72,9 @@ async function hasLog(service: Service): Promise<boolean> {
   return answer?.status !== NOT_FOUND.status;
 }
 
-async function verdictOf(rule: Rule, service: Service): Promise<Verdict> {
+async function verdictOf(rule: Rule, service: Service, isFull: boolean): Promise<Verdict> {
   try {
-    await perform(rule, service);
+    await perform(rule, service, isFull);
     return { rule, result: 'passed' };
   } catch (error) {
     return { rule, result: 'failed', complaint: error as Complaint };
@@ -85,11 +85,11 @@ async function verdictOf(rule: Rule, service: Service): Promise<Verdict> {
  * Checks one rule, and removes the books that it has stored.
  * @throws Complaint if the service breaks the rule.
  */
-export async function perform(rule: Rule, service: Service): Promise<void> {
+export async function perform(rule: Rule, service: Service, isFull = true): Promise<void> {
   try {
     await service.logIn();
     await service.findNoBook();
-    await rule.check(service);
+    await rule.check(service, isFull);
   } catch (error) {
     throw asComplaint(error as Error, service);
   } finally {

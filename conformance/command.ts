@@ -12,7 +12,7 @@ import { isSecretOf } from './tokens.ts';
 export const helpOf = (
   program: string,
 ) => `Usage: ${program} URL [--username NAME] [--password PASSWORD] [--secret SECRET]
-       [--store-may-be-written] [--level core|full] [--format text|tap|json]
+       [--store-may-be-written] [--level core|full] [--format text|json]
 
 Checks a running service, this one or another, against the contract, over HTTP only, and reports each rule: passed,
 failed with the request and the answer, or not checked. Exits with code 0 if no rule failed, with 1 if one did, with 2
@@ -25,7 +25,7 @@ if an argument is invalid or the secret is another service's. URL has no path: h
   --store-may-be-written  also checks the rules that store, change and remove books, and removes their books again;
                           a wrong service may lose others: use a catalogue that nobody needs, while nobody else writes
   --level                 core: what every implementation has; full (the default): all that a client can see
-  --format                text, tap or json; default: text on a terminal, tap in a pipe
+  --format                text (the default) or json
 
 Other users of the machine see the arguments of a program: set the variables instead of --password and --secret.
 `;
@@ -51,7 +51,7 @@ export class Refusal extends Error {
 
 /** What surrounds a run. */
 export interface Surroundings {
-  readonly stdout: NodeJS.WritableStream & { readonly isTTY?: boolean };
+  readonly stdout: NodeJS.WritableStream;
   /** Resolves when the run must end; the rule in progress then ends first. */
   readonly stop: Promise<unknown>;
   /** What the surroundings say of the account, for options that are not set. */
@@ -80,11 +80,11 @@ export async function verify(
   { stdout, stop, known }: Surroundings,
 ): Promise<number> {
   const url = readUrl(address);
-  const { level = 'full', format = stdout.isTTY ? 'text' : 'tap' } = options;
+  const { level = 'full', format = 'text' } = options;
   if (level !== 'core' && level !== 'full')
     throw new Refusal('The level must be core or full: set --level.', 2);
   const reportOf = REPORTS.get(format);
-  if (reportOf === undefined) throw new Refusal('The format must be text, tap or json: set --format.', 2);
+  if (reportOf === undefined) throw new Refusal('The format must be text or json: set --format.', 2);
   const report = reportOf(url.origin, level);
 
   let isStopped = false;
@@ -120,7 +120,7 @@ export async function verify(
     const verdicts: Verdict[] = [];
     for await (const verdict of verdictsOf(service, scope)) {
       verdicts.push(verdict);
-      await print(report.add(verdict, verdicts.length));
+      await print(report.add(verdict));
     }
     await print(report.end(verdicts, service.left));
     if (lost !== undefined && lost.code !== 'EPIPE') {

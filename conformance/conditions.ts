@@ -34,60 +34,52 @@ const remove = (service: Service, id: number, headers: Headers = {}) =>
   service.request('DELETE', `/book/${id}`, { headers });
 
 export const CONDITIONS: readonly Rule[] = [
-  full.writing(
-    'E1',
-    'every answer with one book has its tag, and no other answer has one',
-    async (service) => {
-      const { id, tag } = await create(service);
-      for (const method of ['GET', 'HEAD']) {
-        const answer = await service.request(method, `/book/${id}`);
-        expectEqual(answer.headers.get('etag'), tag, 'etag', answer);
-      }
-      const changed = await change(service, id, { year: 1815 });
-      const now = await read(service, id);
-      expectEqual(tagIn(now), tagIn(changed), 'etag', now);
-      for (const answer of [
-        await service.request('GET', '/books'),
-        await service.request('GET', '/books?limit=1'),
-        await change(service, id, { year: null }),
-        await remove(service, id),
-        await read(service, id),
-      ]) {
-        expectEqual(answer.headers.get('etag'), null, 'etag', answer);
-      }
-    },
-  ),
-  full.writing(
-    'E1',
-    'every state of a book has its own tag; the same state has the same',
-    async (service) => {
-      const { id, tag } = await create(service, { title: 'ab', author: 'c', year: 1 });
-      const tags = new Set([tag]);
-      const bodies = [
-        { title: 'a', author: 'bc' },
-        { title: 'abc', author: '' },
-        { title: '', author: 'abc' },
-        { title: '"', author: '\\' },
-        { title: '\u00e9', author: '\u{1f4d6}' },
-        { title: 'e\u0301' },
-        { author: '' },
-        { year: 0 },
-        { year: -1 },
-        { year: 9007199254740991 },
-      ];
-      for (const body of bodies) {
-        const answer = await change(service, id, body);
-        expect(!tags.has(tagIn(answer)), 'Another state has another tag.', answer);
-        tags.add(tagIn(answer));
-      }
-      const twin = await create(service, { title: 'ab', author: 'c', year: 1 });
-      expect(twin.tag !== tag, 'Another book has another tag.');
-      for (const body of [{ title: 'ab', author: 'c', year: 1 }, {}]) {
-        const answer = await change(service, id, body);
-        expectEqual(tagIn(answer), tag, 'The tag of the same state', answer);
-      }
-    },
-  ),
+  full.writing('E1', 'every answer with one book has its tag, and no other has one', async (service) => {
+    const { id, tag } = await create(service);
+    for (const method of ['GET', 'HEAD']) {
+      const answer = await service.request(method, `/book/${id}`);
+      expectEqual(answer.headers.get('etag'), tag, 'etag', answer);
+    }
+    const changed = await change(service, id, { year: 1815 });
+    const now = await read(service, id);
+    expectEqual(tagIn(now), tagIn(changed), 'etag', now);
+    for (const answer of [
+      await service.request('GET', '/books'),
+      await service.request('GET', '/books?limit=1'),
+      await change(service, id, { year: null }),
+      await remove(service, id),
+      await read(service, id),
+    ]) {
+      expectEqual(answer.headers.get('etag'), null, 'etag', answer);
+    }
+  }),
+  full.writing('E1', 'every state of a book has its own tag, always the same', async (service) => {
+    const { id, tag } = await create(service, { title: 'ab', author: 'c', year: 1 });
+    const tags = new Set([tag]);
+    const bodies = [
+      { title: 'a', author: 'bc' },
+      { title: 'abc', author: '' },
+      { title: '', author: 'abc' },
+      { title: '"', author: '\\' },
+      { title: '\u00e9', author: '\u{1f4d6}' },
+      { title: 'e\u0301' },
+      { author: '' },
+      { year: 0 },
+      { year: -1 },
+      { year: 9007199254740991 },
+    ];
+    for (const body of bodies) {
+      const answer = await change(service, id, body);
+      expect(!tags.has(tagIn(answer)), 'Another state has another tag.', answer);
+      tags.add(tagIn(answer));
+    }
+    const twin = await create(service, { title: 'ab', author: 'c', year: 1 });
+    expect(twin.tag !== tag, 'Another book has another tag.');
+    for (const body of [{ title: 'ab', author: 'c', year: 1 }, {}]) {
+      const answer = await change(service, id, body);
+      expectEqual(tagIn(answer), tag, 'The tag of the same state', answer);
+    }
+  }),
   full.writing('E2', 'a client that has the book gets 304 without a body', async (service) => {
     const { book, id, tag } = await create(service);
     for (const known of [tag, `W/${tag}`, '*', `${OTHER}, ${tag}`, `${OTHER} ,,\t W/${tag} ,`]) {
@@ -112,34 +104,30 @@ export const CONDITIONS: readonly Rule[] = [
     const list = await service.request('GET', '/books', { headers: { 'if-none-match': '*' } });
     expectAnswer(list, { status: 200 });
   }),
-  full.writing(
-    'E3',
-    'a book is changed in the state that the client has read, and in no other',
-    async (service) => {
-      const { book, id, tag } = await create(service);
-      const unreadable = [...UNREADABLE, `${tag} x`, `${tag},x`];
-      for (const known of [OTHER, `W/${tag}`, tag.slice(1, -1), `${OTHER}, W/${tag}`, ...unreadable]) {
-        expectAnswer(await change(service, id, { year: 1 }, { 'if-match': known }), UNMET);
-        expectAnswer(await remove(service, id, { 'if-match': known }), UNMET);
-        expectAnswer(await read(service, id, { 'if-match': known }), UNMET);
-      }
-      const unmet = await service.request('HEAD', `/book/${id}`, { headers: { 'if-match': OTHER } });
-      expectAnswer(unmet, { status: 412 });
-      expectAnswer(await read(service, id, { 'if-match': tag }), retrieved(book));
-      const answer = await change(service, id, { year: 1815 }, { 'if-match': `${OTHER}, ${tag}` });
-      expectAnswer(answer, updated({ ...book, year: 1815 }));
-      const now = tagIn(answer);
-      expectAnswer(await change(service, id, { year: 1 }, { 'if-match': tag }), UNMET);
-      expectAnswer(await read(service, id), retrieved({ ...book, year: 1815 }));
-      expectAnswer(await change(service, id, {}, { 'if-match': now }), { status: 200 });
-      expectAnswer(await change(service, id, { author: 'Jane Austen' }, { 'if-match': '*' }), {
-        status: 200,
-      });
-      expectAnswer(await remove(service, id, { 'if-match': now }), UNMET);
-      expectAnswer(await remove(service, id, { 'if-match': tagIn(await read(service, id)) }), DELETED);
-      expectAnswer(await read(service, id), BOOK_NOT_FOUND);
-    },
-  ),
+  full.writing('E3', 'a book is changed in the state that was read, and in no other', async (service) => {
+    const { book, id, tag } = await create(service);
+    const unreadable = [...UNREADABLE, `${tag} x`, `${tag},x`];
+    for (const known of [OTHER, `W/${tag}`, tag.slice(1, -1), `${OTHER}, W/${tag}`, ...unreadable]) {
+      expectAnswer(await change(service, id, { year: 1 }, { 'if-match': known }), UNMET);
+      expectAnswer(await remove(service, id, { 'if-match': known }), UNMET);
+      expectAnswer(await read(service, id, { 'if-match': known }), UNMET);
+    }
+    const unmet = await service.request('HEAD', `/book/${id}`, { headers: { 'if-match': OTHER } });
+    expectAnswer(unmet, { status: 412 });
+    expectAnswer(await read(service, id, { 'if-match': tag }), retrieved(book));
+    const answer = await change(service, id, { year: 1815 }, { 'if-match': `${OTHER}, ${tag}` });
+    expectAnswer(answer, updated({ ...book, year: 1815 }));
+    const now = tagIn(answer);
+    expectAnswer(await change(service, id, { year: 1 }, { 'if-match': tag }), UNMET);
+    expectAnswer(await read(service, id), retrieved({ ...book, year: 1815 }));
+    expectAnswer(await change(service, id, {}, { 'if-match': now }), { status: 200 });
+    expectAnswer(await change(service, id, { author: 'Jane Austen' }, { 'if-match': '*' }), {
+      status: 200,
+    });
+    expectAnswer(await remove(service, id, { 'if-match': now }), UNMET);
+    expectAnswer(await remove(service, id, { 'if-match': tagIn(await read(service, id)) }), DELETED);
+    expectAnswer(await read(service, id), BOOK_NOT_FOUND);
+  }),
   full.writing('E3', 'If-None-Match is the opposite, and both may be there', async (service) => {
     const { id, tag } = await create(service);
     for (const known of [tag, `W/${tag}`, '*']) {
@@ -171,49 +159,41 @@ export const CONDITIONS: readonly Rule[] = [
     }
     expectAnswer(await remove(service, id, { 'if-match': ending('-gzip') }), DELETED);
   }),
-  full.writing(
-    'E3',
-    'a request that would fail without a condition fails the same way with one',
-    async (service) => {
-      const { id } = await create(service);
-      const headers = { 'if-match': OTHER };
-      for (const method of ['PUT', 'DELETE']) {
-        expectAnswer(await service.request(method, `/book/${id}`, { headers, token: null }), TOKEN_REQUIRED);
+  full.writing('E3', 'a request that fails without a condition fails the same with one', async (service) => {
+    const { id } = await create(service);
+    const headers = { 'if-match': OTHER };
+    for (const method of ['PUT', 'DELETE']) {
+      expectAnswer(await service.request(method, `/book/${id}`, { headers, token: null }), TOKEN_REQUIRED);
+    }
+    expectAnswer(await change(service, id, { year: null }, headers), INVALID);
+    expectAnswer(await service.request('POST', '/book', { body: {}, headers }), { status: 201 });
+    await remove(service, id);
+    for (const known of [OTHER, '*', '']) {
+      expectAnswer(await change(service, id, { year: null }, { 'if-match': known }), BOOK_NOT_FOUND);
+      expectAnswer(await remove(service, id, { 'if-match': known }), BOOK_NOT_FOUND);
+    }
+    expectAnswer(await service.request('DELETE', '/book/0', { headers }), BOOK_NOT_FOUND);
+  }),
+  full.writing('E3', 'of 32 changes and removals with one tag one takes place', async (service) => {
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const { book, id, tag } = await create(service);
+      const headers = { 'if-match': tag };
+      const answers = await together(RACERS, (year) => {
+        return year % 4 === 3
+          ? remove(service, id, headers)
+          : change(service, id, { year: year + 1 }, headers);
+      });
+      const succeeded = answers.filter(({ status }) => status === 200);
+      const done = theOnly(succeeded, 'the requests with one tag gets 200', answers);
+      for (const answer of answers) {
+        if (answer !== done) expectAnswer(answer, done.data === null ? BOOK_NOT_FOUND : UNMET);
       }
-      expectAnswer(await change(service, id, { year: null }, headers), INVALID);
-      expectAnswer(await service.request('POST', '/book', { body: {}, headers }), { status: 201 });
-      await remove(service, id);
-      for (const known of [OTHER, '*', '']) {
-        expectAnswer(await change(service, id, { year: null }, { 'if-match': known }), BOOK_NOT_FOUND);
-        expectAnswer(await remove(service, id, { 'if-match': known }), BOOK_NOT_FOUND);
-      }
-      expectAnswer(await service.request('DELETE', '/book/0', { headers }), BOOK_NOT_FOUND);
-    },
-  ),
-  full.writing(
-    'E3',
-    `of ${RACERS} changes and removals with one tag exactly one takes place`,
-    async (service) => {
-      for (let round = 0; round < ROUNDS; round += 1) {
-        const { book, id, tag } = await create(service);
-        const headers = { 'if-match': tag };
-        const answers = await together(RACERS, (year) => {
-          return year % 4 === 3
-            ? remove(service, id, headers)
-            : change(service, id, { year: year + 1 }, headers);
-        });
-        const succeeded = answers.filter(({ status }) => status === 200);
-        const done = theOnly(succeeded, 'the requests with one tag gets 200', answers);
-        for (const answer of answers) {
-          if (answer !== done) expectAnswer(answer, done.data === null ? BOOK_NOT_FOUND : UNMET);
-        }
-        const final = await read(service, id);
-        expectAnswer(final, done.data === null ? BOOK_NOT_FOUND : retrieved(done.data));
-        if (done.data !== null)
-          expectEqual({ ...final.data, year: 0 }, { ...book, year: 0 }, 'The book', final);
-      }
-    },
-  ),
+      const final = await read(service, id);
+      expectAnswer(final, done.data === null ? BOOK_NOT_FOUND : retrieved(done.data));
+      if (done.data !== null)
+        expectEqual({ ...final.data, year: 0 }, { ...book, year: 0 }, 'The book', final);
+    }
+  }),
   full.writing('E3', 'clients that count in one book lose no step', (service) => countTogether([service])),
 ];
 

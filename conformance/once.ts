@@ -73,7 +73,7 @@ export const MANY: readonly Rule[] = [
   }),
   full.writing(
     'B2',
-    'one element that is not a book: 400 names its position, and nothing is stored',
+    'one element that is no book: 400 with its position, nothing is stored',
     async (service) => {
       const before = await countBooks(service);
       const elements = [
@@ -99,7 +99,7 @@ export const MANY: readonly Rule[] = [
   ),
   full.writing(
     'B2',
-    'a body that is not an array of JSON in UTF-8 gets 400, and nothing is stored',
+    'a body that is no array of JSON in UTF-8 gets 400 and stores nothing',
     async (service) => {
       const before = await countBooks(service);
       const bodies = [
@@ -133,30 +133,26 @@ export const MANY: readonly Rule[] = [
       connection.close();
     }
   }),
-  full.writing(
-    'B2',
-    'a request whose client leaves stores nothing, and the connection of a refused one goes on',
-    async (service) => {
-      const { id } = await service.create({});
-      const before = await countBooks(service);
-      const leaving = service.connect();
-      const body = '[{},{},{}]';
-      const headers = { 'content-length': String(body.length) };
-      await leaving.send(service.bytes('POST', '/books', { headers }));
-      await leaving.send(body.slice(0, -1));
-      leaving.close();
+  full.writing('B2', 'a client that leaves stores nothing; one that is refused goes on', async (service) => {
+    const { id } = await service.create({});
+    const before = await countBooks(service);
+    const leaving = service.connect();
+    const body = '[{},{},{}]';
+    const headers = { 'content-length': String(body.length) };
+    await leaving.send(service.bytes('POST', '/books', { headers }));
+    await leaving.send(body.slice(0, -1));
+    leaving.close();
 
-      const staying = service.connect();
-      const long = `[${'{},'.repeat(50_000)}null]`;
-      await staying.send(service.bytes('POST', '/books', { body: long }));
-      await staying.send(service.bytes('GET', `/book/${id}`));
-      const [refused, next] = await staying.answers(2);
-      expectAnswer(refused, TOO_LARGE);
-      expectAnswer(next, { status: 200 });
-      staying.close();
-      expectEqual(await countBooks(service), before, 'The number of books');
-    },
-  ),
+    const staying = service.connect();
+    const long = `[${'{},'.repeat(50_000)}null]`;
+    await staying.send(service.bytes('POST', '/books', { body: long }));
+    await staying.send(service.bytes('GET', `/book/${id}`));
+    const [refused, next] = await staying.answers(2);
+    expectAnswer(refused, TOO_LARGE);
+    expectAnswer(next, { status: 200 });
+    staying.close();
+    expectEqual(await countBooks(service), before, 'The number of books');
+  }),
 ];
 
 export const KEYS_OF_REQUESTS: readonly Rule[] = [

@@ -1,4 +1,4 @@
-// Owns: how verdicts are reported: for a reader, in TAP (version 14), or as JSON.
+// Owns: how verdicts are reported: for a reader, or as JSON.
 
 import type { NotChecked, Verdict } from './checking.ts';
 import type { Complaint } from './complaint.ts';
@@ -19,7 +19,7 @@ export interface Report {
   /** The text before the first verdict. */
   begin(): string;
   /** The text of a verdict. */
-  add(verdict: Verdict, number: number): string;
+  add(verdict: Verdict): string;
   /** The text after the last verdict. */
   end(verdicts: readonly Verdict[], left: readonly number[]): string;
   /** The text in place of all verdicts, if the service cannot be checked at all. */
@@ -29,7 +29,6 @@ export interface Report {
 /** By the name of the format. @param url of the service. */
 export const REPORTS: ReadonlyMap<unknown, (url: string, level: string) => Report> = new Map([
   ['text', textReport],
-  ['tap', tapReport],
   ['json', jsonReport],
 ]);
 
@@ -56,32 +55,6 @@ function explained(complaint: Complaint): string {
   const parts = Object.entries(partsOf(complaint)).filter(([, text]) => text !== '');
   const indented = (text: string) => text.trimEnd().replaceAll(/\n(?=.)/g, `\n${' '.repeat(16)}`);
   return parts.map(([name, text]) => `      ${name.padEnd(10)}${indented(text)}\n`).join('');
-}
-
-function tapReport(url: string, level: string): Report {
-  const diagnostic = (complaint: Complaint) => {
-    const block = (text: string) => `|-\n${text.trimEnd().replaceAll(/^/gm, '      ')}`;
-    const parts = Object.entries(partsOf(complaint)).map(([name, text]) => `  ${name}: ${block(text)}\n`);
-    return `  ---\n${parts.join('')}  ...\n`;
-  };
-  return {
-    begin: () => `TAP version 14\n# ${url}, level ${level}\n`,
-    add(verdict, number) {
-      const title = titleOf(verdict.rule).replaceAll(/[\\#]/g, '\\$&');
-      if (verdict.result === 'failed') return `not ok ${number} - ${title}\n${diagnostic(verdict.complaint)}`;
-      const skip = verdict.result === 'not checked' ? ` # SKIP not checked: ${verdict.reason}` : '';
-      return `ok ${number} - ${title}${skip}\n`;
-    },
-    end(verdicts, left) {
-      const isStopped = verdicts.some(
-        (verdict) => verdict.result === 'not checked' && verdict.reason === 'stopped',
-      );
-      const plan = isStopped ? 'Bail out! Stopped.' : `1..${verdicts.length}`;
-      return `${plan}\n# ${summary(verdicts, left).replaceAll('\n', '\n# ')}\n`;
-    },
-    fail: (complaint) =>
-      `Bail out! The login fails. Expected: ${complaint.message} Answer: ${complaint.received.replaceAll('\n', ' ')}\n`,
-  };
 }
 
 function jsonReport(url: string, level: string): Report {

@@ -5,14 +5,18 @@ import type { Service } from './service.ts';
 /** core: the part of the contract that every implementation has. full: all of docs/contract.md. */
 export type Level = 'core' | 'full';
 
-/** @throws Complaint if the service breaks the rule. */
-type Check = (service: Service) => Promise<unknown>;
+/**
+ * @param isFull also checks what only the level full demands.
+ * @throws Complaint if the service breaks the rule.
+ */
+type Check = (service: Service, isFull: boolean) => Promise<unknown>;
 
 export interface Rule {
   /** The rules of docs/contract.md that it checks, such as `C1, rules 2, 3, 4 and 6`. */
   readonly numbers: string;
   /** What holds for a right service. */
   readonly name: string;
+  /** The lowest one that has the rule. */
   readonly level: Level;
   /** Whether it stores, changes or removes books, or would if the service were wrong. */
   readonly writes: boolean;

@@ -51,6 +51,14 @@ export interface Exchange {
   readonly body: string;
 }
 
+type Received = Pick<Exchange, 'status' | 'headers' | 'body'>;
+
+interface Sent extends Omit<Exchange, keyof Received> {
+  readonly hasBody: boolean;
+  /** As complaints show it. */
+  readonly shownAs: string;
+}
+
 export interface RequestOptions {
   /** Text and bytes are sent as they are, anything else as JSON. */
   readonly body?: unknown;
@@ -158,16 +166,10 @@ export class Service {
   async request(
     method: string,
     path: string,
-    { body, token = this.token, headers = {} }: RequestOptions = {},
+    { body, token = this.token, headers }: RequestOptions = {},
   ): Promise<Answer> {
-    const sent = bytesOf(body);
-    const requestHeaders = { ...(token !== null && { authorization: token }), ...headers };
-    const request = shownRequest(method, path, requestHeaders, sent);
-    const response = await this.#send(method, path, requestHeaders, sent, request);
-    return this.#answer(
-      { method, path, requestHeaders, requestBody: sent ?? Buffer.alloc(0), ...response },
-      request,
-    );
+    const sent = sentOf(method, path, body, { ...(token !== null && { authorization: token }), ...headers });
+    return this.#answer(sent, await this.#send(sent));
   }
 
   /**
@@ -233,14 +235,8 @@ export class Service {
       sending.catch(() => {}); // the answers show it
       const answers = await connection.rawAnswers(requests.length);
       return answers.map((raw, position) => {
-        const [method, path, { body, headers = {} } = {}] = requests[position] as (typeof requests)[number];
-        const sent = bytesOf(body);
-        return this.#rawAnswer(raw, shownRequest(method, path, headers, sent), {
-          method,
-          path,
-          requestHeaders: headers,
-          requestBody: sent ?? Buffer.alloc(0),
-        });
+        const [method, path, { body, headers } = {}] = requests[position] as (typeof requests)[number];
+        return this.#rawAnswer(raw, sentOf(method, path, body, headers));
       });
     } finally {
       connection.close();
@@ -267,7 +263,7 @@ export class Service {
     const connection = new Connection(
       socket,
       this.#limits,
-      (raw, request) => this.#rawAnswer(raw, request),
+      (raw, shownAs) => this.#rawAnswer(raw, { ...sentOf('', ''), shownAs }),
       this.#held,
     );
     this.#connections.add(connection);
@@ -316,83 +312,63 @@ export class Service {
     for (const connection of this.#connections) connection.close();
   }
 
-  #send(
-    method: string,
-    path: string,
-    headers: Readonly<Record<string, string>>,
-    body: Buffer | undefined,
-    shownAs: string,
-  ): Promise<{ status: number; headers: Record<string, string>; body: string }> {
+  #send({ method, path, requestHeaders, requestBody, hasBody, shownAs }: Sent): Promise<Received> {
     const { hostname, port } = this.url;
-    const length = body === undefined ? {} : { 'content-length': String(body.length) };
+    const length = hasBody ? { 'content-length': String(requestBody.length) } : {};
     const options: NodeRequest = {
       agent: this.#agent,
       host: hostname.replace(/^\[|\]$/g, ''),
       ...(port !== '' && { port }),
       method,
       path,
-      headers: { host: this.host, ...length, ...headers },
+      headers: { host: this.host, ...length, ...requestHeaders },
     };
     const { time } = this.#limits;
     let received = '';
-    return new Promise<{ status: number; headers: Record<string, string>; body: string }>(
-      (resolve, reject) => {
-        const request = this.#isTls ? httpsRequest(options) : httpRequest(options);
-        const fail = (reason: string, Reason = Complaint) => {
+    return new Promise<Received>((resolve, reject) => {
+      const request = this.#isTls ? httpsRequest(options) : httpRequest(options);
+      const fail = (reason: string, Reason = Complaint) => {
+        clearTimeout(timer);
+        request.destroy();
+        reject(new Reason('The request is answered.', { request: shownAs, received: reason }));
+      };
+      const timer = setTimeout(() => fail(`no whole answer within ${time} ms`, Unanswered), time);
+      timer.unref();
+      request.on('error', (error) => fail(`no answer: ${reasonOf(error)}`));
+      request.on('response', (response: IncomingMessage) => {
+        response.setEncoding('utf8').on('data', (more: string) => {
+          if (this.#held.take(more.length)) received += more;
+          else fail(this.#held.excess);
+        });
+        response.on('error', (error) => {
+          fail(`${response.statusCode} ${shown(received)}, and then the connection broke: ${error.message}`);
+        });
+        response.on('end', () => {
           clearTimeout(timer);
-          request.destroy();
-          reject(new Reason('The request is answered.', { request: shownAs, received: reason }));
-        };
-        const timer = setTimeout(() => fail(`no whole answer within ${time} ms`, Unanswered), time);
-        timer.unref();
-        request.on('error', (error) => fail(`no answer: ${reasonOf(error)}`));
-        request.on('response', (response: IncomingMessage) => {
-          response.setEncoding('utf8').on('data', (more: string) => {
-            if (this.#held.take(more.length)) received += more;
-            else fail(this.#held.excess);
-          });
-          response.on('error', (error) => {
-            fail(
-              `${response.statusCode} ${shown(received)}, and then the connection broke: ${error.message}`,
-            );
-          });
-          response.on('end', () => {
-            clearTimeout(timer);
-            resolve({
-              status: response.statusCode as number,
-              headers: Object.fromEntries(new Headers(response.headers as Record<string, string>)),
-              body: received,
-            });
+          resolve({
+            status: response.statusCode as number,
+            headers: Object.fromEntries(new Headers(response.headers as Record<string, string>)),
+            body: received,
           });
         });
-        request.end(body);
-      },
-    ).finally(() => this.#held.release(received.length));
+      });
+      request.end(hasBody ? requestBody : undefined);
+    }).finally(() => this.#held.release(received.length));
   }
 
-  #rawAnswer(
-    { status, headers, body }: RawAnswer,
-    request: string,
-    sent: Pick<Exchange, 'method' | 'path' | 'requestHeaders' | 'requestBody'> = {
-      method: '',
-      path: '',
-      requestHeaders: {},
-      requestBody: Buffer.alloc(0),
-    },
-  ): Answer {
-    const text = Buffer.from(body, 'latin1').toString();
-    return this.#answer({ ...sent, status, headers, body: text }, request);
+  #rawAnswer(raw: RawAnswer, sent: Sent): Answer {
+    return this.#answer(sent, { ...raw, body: Buffer.from(raw.body, 'latin1').toString() });
   }
 
-  #answer(exchange: Exchange, request: string): Answer {
-    const { method, status, body } = exchange;
-    const headers = new Headers(exchange.headers);
-    const isBare = method === 'HEAD' || status === 304;
+  #answer({ shownAs: request, hasBody: _, ...sent }: Sent, response: Received): Answer {
+    const { status, body } = response;
+    const headers = new Headers(response.headers);
+    const isBare = sent.method === 'HEAD' || status === 304;
     if (isBare && body !== '')
       throw new Complaint('The answer has no body.', { request, received: `${status} ${shown(body)}` });
-    const content = isBare ? { message: '', data: undefined } : readEnvelope(exchange, request);
+    const content = isBare ? { message: '', data: undefined } : readEnvelope(response, request);
     const answer = { status, ...content, headers, request };
-    this.#observe(exchange);
+    this.#observe({ ...sent, ...response });
     this.#latest = answer;
     this.#note(answer);
     return answer;
@@ -421,18 +397,21 @@ function bytesOf(body: unknown): Buffer | undefined {
   return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-function shownRequest(
+function sentOf(
   method: string,
   path: string,
-  headers: Readonly<Record<string, string>>,
-  body: Buffer | undefined,
-): string {
-  const lines = Object.entries(headers).map(([name, value]) => `\n${name}: ${shown(value)}`);
-  return `${method} ${shown(path)}${lines.join('')}${body === undefined ? '' : `\n\n${shown(body)}`}`;
+  body?: unknown,
+  requestHeaders: Sent['requestHeaders'] = {},
+): Sent {
+  const bytes = bytesOf(body);
+  const lines = Object.entries(requestHeaders).map(([name, value]) => `\n${name}: ${shown(value)}`);
+  const shownAs = `${method} ${shown(path)}${lines.join('')}${bytes === undefined ? '' : `\n\n${shown(bytes)}`}`;
+  const requestBody = bytes ?? Buffer.alloc(0);
+  return { method, path, requestHeaders, requestBody, hasBody: bytes !== undefined, shownAs };
 }
 
 /** Every response body is a JSON object with exactly three fields; `status` is that of the response. */
-function readEnvelope({ status, body }: Exchange, request: string): { message: string; data: unknown } {
+function readEnvelope({ status, body }: Received, request: string): { message: string; data: unknown } {
   const received = { request, received: `${status} ${shown(body)}` };
   let envelope: unknown;
   try {

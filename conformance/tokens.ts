@@ -70,80 +70,7 @@ export function isSecretOf(service: Service): boolean {
 }
 
 export const TOKENS: readonly Rule[] = [
-  core(
-    'A4',
-    'a token of another secret, or of an algorithm outside the HMAC family, gets 401',
-    async (service) => {
-      const claims = claimsNow();
-      const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-      const asymmetric = signedPart('{"alg":"RS256","typ":"JWT"}', claims);
-      const signature = sign('sha256', Buffer.from(asymmetric), privateKey).toString('base64url');
-      const foreign = signedPart('{"alg":"HS256","typ":"JWT"}', claims);
-      const mac = createHmac('sha256', 'another secret').update(foreign).digest('base64url');
-      await expectRefused(service, [
-        ['another secret', `${foreign}.${mac}`],
-        ['none', `${signedPart('{"alg":"none","typ":"JWT"}', claims)}.`],
-        ['RS256', `${asymmetric}.${signature}`],
-      ]);
-    },
-  ),
-  core.signing('A4', 'an expired token gets 401', async (service) => {
-    const signer = new Signer(service);
-    await expectAccepted(service, [['a token of the secret', signer.of(claimsNow())]]);
-    await expectRefused(service, [['expired', signer.of(`{"exp":${now() - HOUR}}`)]]);
-  }),
-  full.signing(
-    'A5, rule 17',
-    'HS256, HS384 and HS512 with the right secret are accepted',
-    async (service) => {
-      const signer = new Signer(service);
-      const claims = claimsNow();
-      const headers = [
-        '{"typ":"at+jwt","alg":"HS256"}',
-        '{"alg":"none","alg":"HS256"}',
-        ' {"alg":"HS256"}\n',
-      ];
-      await expectAccepted(service, [
-        ...Object.entries(HASHES).map(([algorithm, hash]) => {
-          return [algorithm, signer.make(`{"alg":"${algorithm}"}`, claims, { hash })] as const;
-        }),
-        ...each(headers, (header) => signer.make(header, claims)),
-      ]);
-    },
-  ),
-  full.signing('A4, rule 18', 'an algorithm is neither inferred nor trusted', async (service) => {
-    const signer = new Signer(service);
-    const claims = claimsNow();
-    const crossed = Object.keys(HASHES).flatMap((algorithm) => {
-      const others = Object.entries(HASHES).filter(([other]) => other !== algorithm);
-      return others.map(([other, hash]) => {
-        return [`${algorithm} by ${other}`, signer.make(`{"alg":"${algorithm}"}`, claims, { hash })] as const;
-      });
-    });
-    const algorithms = [
-      ...['"hs256"', '"HS256 "', '"HS1"', '"sha256"', '""', 'null', '256', '["HS256"]', '{}'],
-    ];
-    await expectRefused(service, [
-      ...crossed,
-      ...each(algorithms, (algorithm) => signer.make(`{"alg":${algorithm}}`, claims)),
-      ['no alg', signer.make('{"typ":"JWT"}', claims)],
-      ['ALG', signer.make('{"ALG":"HS256"}', claims)],
-      ['an inherited alg', signer.make('{"__proto__":{"alg":"HS256"}}', claims)],
-    ]);
-  }),
-  full.signing('A4, rule 18', 'unsigned tokens are refused, however "none" is spelled', async (service) => {
-    const signer = new Signer(service);
-    await expectRefused(
-      service,
-      ['none', 'None', 'NONE', 'nOnE'].flatMap((algorithm): Named => {
-        const signed = signedPart(`{"alg":"${algorithm}","typ":"JWT"}`, claimsNow());
-        return [signed, `${signed}.`, `${signed}.${signer.hmac(signed)}`, `${signed}.${encode('none')}`].map(
-          (token) => [algorithm, token],
-        );
-      }),
-    );
-  }),
-  full('A4, rule 18', 'tokens with a valid signature of another algorithm are refused', async (service) => {
+  core('A4, rule 18', 'a token of another secret or kind of algorithm gets 401', async (service) => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const elliptic = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const edwards = generateKeyPairSync('ed25519');
@@ -159,15 +86,59 @@ export const TOKENS: readonly Rule[] = [
       const text = signedPart(`{"alg":"${algorithm}"}`, claims);
       return [algorithm, `${text}.${signer(Buffer.from(text)).toString('base64url')}`] as const;
     });
-    const keyed = [rsa, elliptic, edwards].flatMap(({ publicKey }): Named => {
-      const secret = publicKey.export({ type: 'spki', format: 'pem' }).toString();
+    const keys = [rsa, elliptic, edwards].map(({ publicKey }) =>
+      publicKey.export({ type: 'spki', format: 'pem' }),
+    );
+    const keyed = ['another secret', ...keys].flatMap((secret): Named => {
       return Object.entries(HASHES).map(([algorithm, hash]) => {
-        const text = signedPart(`{"alg":"${algorithm}"}`, claims);
+        const text = signedPart(`{"alg":"${algorithm}","typ":"JWT"}`, claims);
         const mac = createHmac(hash, secret).update(text).digest('base64url');
-        return [`${algorithm} keyed with a public key`, `${text}.${mac}`];
+        return [`${algorithm} of another key`, `${text}.${mac}`];
       });
     });
-    await expectRefused(service, [...signed, ...keyed]);
+    const unsigned = `${signedPart('{"alg":"none","typ":"JWT"}', claims)}.`;
+    await expectRefused(service, [...signed, ...keyed, ['none', unsigned]]);
+  }),
+  full.signing('A5, rule 17', 'HS256, HS384 and HS512 are accepted', async (service) => {
+    const signer = new Signer(service);
+    const claims = claimsNow();
+    const headers = [
+      '{"typ":"at+jwt","alg":"HS256"}',
+      '{"alg":"none","alg":"HS256"}',
+      ' {"alg":"HS256"}\n',
+      '{"alg":"HS256","kid":"kid-aes-sign"}',
+    ];
+    await expectAccepted(service, [
+      ...Object.entries(HASHES).map(([algorithm, hash]) => {
+        return [algorithm, signer.make(`{"alg":"${algorithm}"}`, claims, { hash })] as const;
+      }),
+      ...each(headers, (header) => signer.make(header, claims)),
+    ]);
+  }),
+  full.signing('A4, rule 18', 'an algorithm is neither inferred nor trusted', async (service) => {
+    const signer = new Signer(service);
+    const claims = claimsNow();
+    const crossed = Object.keys(HASHES).flatMap((algorithm) => {
+      const others = Object.entries(HASHES).filter(([other]) => other !== algorithm);
+      return others.map(([other, hash]) => {
+        return [`${algorithm} by ${other}`, signer.make(`{"alg":"${algorithm}"}`, claims, { hash })] as const;
+      });
+    });
+    const algorithms = [
+      ...['"hs256"', '"HS256 "', '"HS1"', '"sha256"', '""', 'null', '256', '["HS256"]', '{}'],
+    ];
+    const none = ['none', 'None', 'NONE', 'nOnE'].flatMap((algorithm) => {
+      const signed = signedPart(`{"alg":"${algorithm}","typ":"JWT"}`, claims);
+      return [signed, `${signed}.`, `${signed}.${signer.hmac(signed)}`, `${signed}.${encode('none')}`];
+    });
+    await expectRefused(service, [
+      ...crossed,
+      ...each(none, (token) => token),
+      ...each(algorithms, (algorithm) => signer.make(`{"alg":${algorithm}}`, claims)),
+      ['no alg', signer.make('{"typ":"JWT"}', claims)],
+      ['ALG', signer.make('{"ALG":"HS256"}', claims)],
+      ['an inherited alg', signer.make('{"__proto__":{"alg":"HS256"}}', claims)],
+    ]);
   }),
   full.signing('A4, rule 18', 'keys inside a token are never trusted', async (service) => {
     const signer = new Signer(service);
@@ -198,34 +169,33 @@ export const TOKENS: readonly Rule[] = [
     });
     await expectRefused(service, tokens);
   }),
-  full.signing(
-    'rule 17',
-    'a token with a critical header (crit) is refused, whatever its value',
-    async (service) => {
-      const signer = new Signer(service);
-      const forms = ['null', '[]', '{}', '""', 'false', '0', '["exp"]', '["b64"]', '["unknown"]', '[null]'];
-      await expectRefused(
-        service,
-        each(forms, (form) => {
-          return signer.make(`{"alg":"HS256","b64":true,"exp":1,"crit":${form}}`, claimsNow());
-        }),
-      );
-    },
-  ),
-  full.signing('rule 17', 'exp must be a number in the future', async (service) => {
+  full.signing('rule 17', 'a critical header (crit) is refused, whatever its value', async (service) => {
+    const signer = new Signer(service);
+    const forms = ['null', '[]', '{}', '""', 'false', '0', '["exp"]', '["b64"]', '["unknown"]', '[null]'];
+    await expectRefused(
+      service,
+      each(forms, (form) => {
+        return signer.make(`{"alg":"HS256","b64":true,"exp":1,"crit":${form}}`, claimsNow());
+      }),
+    );
+  }),
+  core.signing('A4, rule 17', 'exp must be a number in the future', async (service, isFull) => {
     const signer = new Signer(service);
     const time = later();
+    const ofExp = (exp: string) => signer.of(`{"exp":${exp}}`);
+    await expectAccepted(service, each([String(time)], ofExp));
+    await expectRefused(service, each([String(now() - HOUR)], ofExp));
+    if (!isFull) return;
     const refused = [
       ...[`"${time}"`, `[${time}]`, `{"value":${time}}`, 'null', 'true', '""', '1e999', '-1e999', '0', '-1'],
-      ...[`-${time}`, String(now() - HOUR), `${now() - HOUR}.999`],
+      ...[`-${time}`, `${now() - HOUR}.999`],
     ];
     const lacking = ['{}', `{"Exp":${time}}`, `{"__proto__":{"exp":${time}}}`, `{"nbf":1,"iat":1}`];
-    const ofExp = (exp: string) => signer.of(`{"exp":${exp}}`);
     await expectRefused(service, [
       ...each([...refused, `${time},"exp":1`], ofExp), // the last exp counts
       ...each(lacking, (claims) => signer.of(claims)),
     ]);
-    const accepted = [String(time), `${time}.5`, `${time}.0`, '4e9', '1e300', '9007199254740993'];
+    const accepted = [`${time}.5`, `${time}.0`, '4e9', '1e300', '9007199254740993'];
     await expectAccepted(service, each([...accepted, `1,"exp":${time}`], ofExp));
   }),
   full.signing('rule 17', 'nbf, if present, must be a number that is not in the future', async (service) => {
@@ -238,7 +208,7 @@ export const TOKENS: readonly Rule[] = [
   }),
   full.signing(
     'rule 17',
-    'exp and nbf count to the second, even for a token that was accepted before',
+    'exp and nbf count to the second, even of a token that is known',
     async (service) => {
       const signer = new Signer(service);
       // The clock of the service counts. The time in its answer has passed, by two seconds at most.
@@ -276,7 +246,7 @@ export const TOKENS: readonly Rule[] = [
   }),
   full.signing(
     'A4, rule 18',
-    'tokens with a wrong secret, a wrong form or anything around them are refused',
+    'tokens of a wrong form, or with anything around them, are refused',
     async (service) => {
       const signer = new Signer(service);
       const valid = signer.of(claimsNow());
@@ -289,161 +259,88 @@ export const TOKENS: readonly Rule[] = [
       );
     },
   ),
-  full(
-    'A2, rule 18',
-    'the first of two Authorization headers counts, whatever their case',
-    async (service) => {
-      const { token } = service;
-      const other = token.slice(0, -5);
-      for (const [first, second, expected] of [
-        [token, other, BOOK_NOT_FOUND],
-        [other, token, INVALID_TOKEN],
-        ['', token, TOKEN_REQUIRED],
-      ] as const) {
-        const headers = `Authorization: ${first}\r\nAUTHORIZATION: ${second}\r\n`;
-        const [answer] = await service.exchange(
-          `GET ${service.noBook} HTTP/1.1\r\nHost: ${service.host}\r\n${headers}\r\n`,
-        );
-        expectAnswer(answer, expected);
-      }
-    },
-  ),
-  full.signing(
-    'A4, rule 18',
-    'a signed token is refused if a segment is not base64url or not a JSON object',
-    async (service) => {
-      const signer = new Signer(service);
-      const header = encode('{"alg":"HS256"}');
-      const text = claimsNow();
-      const claims = encode(text);
-      const texts = [
-        '',
-        ' ',
-        'null',
-        'true',
-        '1',
-        '"text"',
-        '[]',
-        `[${text}]`,
-        '{',
-        `${text}}`,
-        `\ufeff${text}`,
-      ];
-      const segments: [string, string][] = texts.flatMap((part): [string, string][] => [
-        [encode(part), claims],
-        [header, encode(part)],
-      ]);
-      for (const rubbish of [' ', '\t', '!', '=', '*']) {
-        segments.push([`${header.slice(0, 4)}${rubbish}${header.slice(4)}`, claims]);
-        segments.push([header, `${claims.slice(0, 4)}${rubbish}${claims.slice(4)}`]);
-      }
-      await expectRefused(
-        service,
-        segments.map(([first, second]) => {
-          const signed = `${first}.${second}`;
-          return [signed, `${signed}.${signer.hmac(signed)}`];
-        }),
+  full('A2, rule 18', 'the first of two Authorization headers counts', async (service) => {
+    const { token } = service;
+    const other = token.slice(0, -5);
+    for (const [first, second, expected] of [
+      [token, other, BOOK_NOT_FOUND],
+      [other, token, INVALID_TOKEN],
+      ['', token, TOKEN_REQUIRED],
+    ] as const) {
+      const headers = `Authorization: ${first}\r\nAUTHORIZATION: ${second}\r\n`;
+      const [answer] = await service.exchange(
+        `GET ${service.noBook} HTTP/1.1\r\nHost: ${service.host}\r\n${headers}\r\n`,
       );
-    },
-  ),
-  full.signing(
-    'A4, rule 18',
-    'every HMAC case of Wycheproof’s JsonWebSignature vectors except the valid one is refused',
-    async (service) => {
-      // The cases of https://github.com/C2SP/wycheproof, testvectors_v1/json_web_signature_test.json, group hs256, made
-      // from a token that this service accepts.
-      const signer = new Signer(service);
-      const header = '{"alg":"HS256","kid":"kid-aes-sign"}';
-      const whole = signer.make(header, claimsNow());
-      const [head = '', claims = '', signature = ''] = whole.split('.');
-      await expectAccepted(service, [['acceptsValid', whole]]);
-      const other = (part: string) => `${part[0] === 'X' ? 'Y' : 'X'}${part.slice(1)}`;
-      await expectRefused(service, [
-        ['rejectsModifiedSignature', `${head}.${claims}.${other(signature)}`],
-        ['rejectsMissingSignature', `${head}.${claims}.`],
-        ['rejectsMissingSignatureAndSeparator', `${head}.${claims}`],
-        ['rejectsModifiedPayload', `${head}.${encode(`{"exp":${later() + 1}}`)}.${signature}`],
-        ['rejectsMissingPayload', `${head}..${signature}`],
-        ['rejectsMissingPayloadAndSeparator', `${head}.${signature}`],
-        ['rejectsModifiedHeader', `${encode(header.replace('kid-', 'Xid-'))}.${claims}.${signature}`],
-        ['rejectsMissingHeader', `.${claims}.${signature}`],
-        ['rejectsMissingHeaderAndSeparator', `${claims}.${signature}`],
-        ['rejectsMissingHeaderAndSignature', `.${claims}.`],
-        ['rejectsMissingHeaderSignatureAndSeparators', claims],
-        ['rejectsExtraEmptyComponent', `${whole}.`],
-        ['rejectsExtraComponent', `${whole}.foo`],
-        [
-          'rejectsNoneAlgorithmAndMissingSignature',
-          `${encode('{"alg":"none","kid":"kid-aes-sign"}')}.${claims}.`,
-        ],
-        [
-          'rejectsValidJsonSerialization',
-          JSON.stringify({ payload: claims, signatures: [{ protected: head, header: {}, signature }] }),
-        ],
-      ]);
-      expectAnswer(
-        await service.request('GET', service.noBook, { token: '' }),
-        TOKEN_REQUIRED,
-        'rejectsEmptyString',
-      );
-    },
-  ),
-  full.signing(
-    'A4, rule 18',
-    'a signed token is refused if its parts are not UTF-8 (RFC 8725, section 3.7)',
-    async (service) => {
-      const signer = new Signer(service);
-      const latin1 = (text: string) => Buffer.from(text, 'latin1').toString('base64url');
-      const utf16 = (text: string) => Buffer.from(text, 'utf16le').toString('base64url');
-      const signed = (text: string) => `${text}.${signer.hmac(text)}`;
-      const header = encode('{"alg":"HS256"}');
-      const claims = claimsNow();
-      await expectRefused(service, [
-        ['a header in Latin-1', signed(`${latin1('{"alg":"HS256","kid":"é"}')}.${encode(claims)}`)],
-        ['claims in Latin-1', signed(`${header}.${latin1(`{"exp":${later()},"sub":"é"}`)}`)],
-        ['a header in UTF-16', signed(`${utf16('{"alg":"HS256"}')}.${encode(claims)}`)],
-        ['claims with a byte order mark', signed(`${header}.${encode(`\ufeff${claims}`)}`)],
-      ]);
-    },
-  ),
-  full(
-    'A4, rule 18',
-    'a token with any single bit changed is refused, even after the original was accepted',
-    async (service) => {
-      const { token } = service;
-      const changed: [string, string][] = [];
-      for (let position = 0; position < token.length; position += 1) {
-        const value = ALPHABET.indexOf(token[position] as string);
-        if (value === -1) continue; // a dot
-        for (let bit = 1; bit < 64; bit *= 2) {
-          const other = token.slice(0, position) + ALPHABET[value ^ bit] + token.slice(position + 1);
-          changed.push([`character ${position}`, other]);
-        }
+      expectAnswer(answer, expected);
+    }
+  }),
+  full.signing('A4, rule 18', 'each part must be base64url of a JSON object in UTF-8', async (service) => {
+    const signer = new Signer(service);
+    const header = encode('{"alg":"HS256"}');
+    const text = claimsNow();
+    const claims = encode(text);
+    const texts = [
+      '',
+      ' ',
+      'null',
+      'true',
+      '1',
+      '"text"',
+      '[]',
+      `[${text}]`,
+      '{',
+      `${text}}`,
+      `\ufeff${text}`,
+    ];
+    const segments: [string, string][] = texts.flatMap((part): [string, string][] => [
+      [encode(part), claims],
+      [header, encode(part)],
+    ]);
+    segments.push([encode(Buffer.from('{"alg":"HS256","kid":"é"}', 'latin1')), claims]);
+    segments.push([encode(Buffer.from('{"alg":"HS256"}', 'utf16le')), claims]);
+    segments.push([header, encode(Buffer.from(`{"exp":${later()},"sub":"é"}`, 'latin1'))]);
+    for (const rubbish of [' ', '\t', '!', '=', '*']) {
+      segments.push([`${header.slice(0, 4)}${rubbish}${header.slice(4)}`, claims]);
+      segments.push([header, `${claims.slice(0, 4)}${rubbish}${claims.slice(4)}`]);
+    }
+    await expectRefused(
+      service,
+      segments.map(([first, second]) => {
+        const signed = `${first}.${second}`;
+        return [signed, `${signed}.${signer.hmac(signed)}`];
+      }),
+    );
+  }),
+  full('A4, rule 18', 'a token with any bit changed is refused, even after the original', async (service) => {
+    const { token } = service;
+    const changed: [string, string][] = [];
+    for (let position = 0; position < token.length; position += 1) {
+      const value = ALPHABET.indexOf(token[position] as string);
+      if (value === -1) continue; // a dot
+      for (let bit = 1; bit < 64; bit *= 2) {
+        const other = token.slice(0, position) + ALPHABET[value ^ bit] + token.slice(position + 1);
+        changed.push([`character ${position}`, other]);
       }
-      await expectAccepted(service, [['the token itself', token]]);
-      await expectRefused(service, changed);
-    },
-  ),
-  full.signing(
-    'rule 18',
-    'a signature has only one valid spelling, even after that was accepted',
-    async (service) => {
-      const signer = new Signer(service);
-      for (const [algorithm, hash] of Object.entries(HASHES)) {
-        const token = signer.make(`{"alg":"${algorithm}"}`, claimsNow(), { hash });
-        const signatureOf = (text: string) => Buffer.from(text.slice(text.lastIndexOf('.') + 1), 'base64url');
-        const spellings = [...ALPHABET]
-          .map((last): [string, string] => [algorithm, token.slice(0, -1) + last])
-          .filter(([, other]) => other !== token && signatureOf(other).equals(signatureOf(token)));
-        await expectRefused(service, spellings);
-        await expectAccepted(service, [[algorithm, token]]);
-        await expectRefused(service, spellings);
-      }
-    },
-  ),
+    }
+    await expectAccepted(service, [['the token itself', token]]);
+    await expectRefused(service, changed);
+  }),
+  full.signing('rule 18', 'a signature has one spelling, even after that was accepted', async (service) => {
+    const signer = new Signer(service);
+    for (const [algorithm, hash] of Object.entries(HASHES)) {
+      const token = signer.make(`{"alg":"${algorithm}"}`, claimsNow(), { hash });
+      const signatureOf = (text: string) => Buffer.from(text.slice(text.lastIndexOf('.') + 1), 'base64url');
+      const spellings = [...ALPHABET]
+        .map((last): [string, string] => [algorithm, token.slice(0, -1) + last])
+        .filter(([, other]) => other !== token && signatureOf(other).equals(signatureOf(token)));
+      await expectRefused(service, spellings);
+      await expectAccepted(service, [[algorithm, token]]);
+      await expectRefused(service, spellings);
+    }
+  }),
 ];
 
-/** Texts in place of a token, each with a name. */
+/** Texts in place of a token, each with a name; among them the cases of Wycheproof's json_web_signature_test.json for HS256. */
 function wrongForms({ account }: Service, signer: Signer, valid: string): Named {
   const [header = '', claims = '', signature = ''] = valid.split('.');
   const text = Buffer.from(claims, 'base64url').toString();
@@ -463,6 +360,16 @@ function wrongForms({ account }: Service, signer: Signer, valid: string): Named 
     ['four segments, the last one empty', `${valid}.`],
     ['five segments', `${valid}.${claims}.${signature}`],
     ['an empty segment first', `.${valid}`],
+    [
+      'a signature with another first character',
+      `${header}.${claims}.${signature.replace(/^./, (first) => (first === 'X' ? 'Y' : 'X'))}`,
+    ],
+    ['a signature of another header', `${encode('{"alg":"HS256","kid":"x"}')}.${claims}.${signature}`],
+    ['no header', `.${claims}.${signature}`],
+    ['no header and no dot', `${claims}.${signature}`],
+    ['no claims and no dot', `${header}.${signature}`],
+    ['claims alone', claims],
+    ['claims between dots', `.${claims}.`],
     ['only dots', '..'],
     ['ten thousand dots', '.'.repeat(10_000)],
     ['dots after it', valid + '.'.repeat(10_000)],
@@ -481,10 +388,7 @@ function wrongForms({ account }: Service, signer: Signer, valid: string): Named 
     ['a space after a dot', `${header}.${claims}. ${signature}`],
     ['rubbish in the signature', `${header}.${claims}.${signature.slice(0, 5)}!${signature.slice(5)}`],
     ['a letter beyond ASCII', `${valid}\u00e9`],
-    ['Bearer', `Bearer ${valid}`],
-    ['bearer', `bearer ${valid}`],
-    ['BEARER', `BEARER ${valid}`],
-    ['Token', `Token ${valid}`],
+    ...each(['Bearer', 'bearer', 'BEARER', 'Token'], (scheme) => `${scheme} ${valid}`),
     ['quotes', `"${valid}"`],
     ['two tokens', `${valid}, ${valid}`],
     ['a token and more', `${valid} x`],
@@ -503,13 +407,8 @@ function wrongForms({ account }: Service, signer: Signer, valid: string): Named 
   ];
 }
 
-async function expectAccepted(service: Service, tokens: Named): Promise<void> {
-  await expectEach(service, tokens, BOOK_NOT_FOUND);
-}
-
-async function expectRefused(service: Service, tokens: Named): Promise<void> {
-  await expectEach(service, tokens, INVALID_TOKEN);
-}
+const expectAccepted = (service: Service, tokens: Named) => expectEach(service, tokens, BOOK_NOT_FOUND);
+const expectRefused = (service: Service, tokens: Named) => expectEach(service, tokens, INVALID_TOKEN);
 
 async function expectEach(service: Service, tokens: Named, expected: typeof INVALID_TOKEN): Promise<void> {
   for (let start = 0; start < tokens.length; start += TOGETHER) {

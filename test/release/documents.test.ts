@@ -286,7 +286,7 @@ test('docs/verify.md: two services of one version have the same report', async (
   const [old = '', now = '', difference = ''] = here.split('\n');
   const alone = blockOf('docs/verify.md', 'verify http://127.0.0.1:8080\n');
   const [said] = await Promise.all([place.run(alone), place.run(old), place.run(now)]);
-  assert.match(said, /^ok /m);
+  assert.match(said, /^ {2}passed /m);
   assert.equal(await place.run(difference), '');
   assert.match(await place.run('cat new.txt'), /^ {2}passed /);
 });
