@@ -8,6 +8,7 @@ import { type Environment, misnamed } from './environment.ts';
 import { OperatorError } from './operator-error.ts';
 import { helpEntry } from './terminal/help-entry.ts';
 import { writeLine } from './terminal/printable.ts';
+import { TIMES } from './times.ts';
 import { version } from './version.ts';
 
 /** What each command does, and its module. `--help` shows them in this order. */
@@ -93,6 +94,7 @@ export async function run(
       stderr,
       stop,
       signal: stopping.signal,
+      times: TIMES,
     };
     // The service has them in its log, and `config` beside what it shows.
     if (!['serve', 'demo', 'config'].includes(name))

@@ -3,7 +3,7 @@
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/rows.ts';
 import { type BulkStore, type StoredBooks, UnknownOutcome } from '../stores/bulk.ts';
-import { TIMES } from '../times.ts';
+import type { Times } from '../times.ts';
 import { AlikeBooks } from './alike.ts';
 import type { ImportMode } from './modes.ts';
 
@@ -74,6 +74,7 @@ export interface ImportParts {
   readonly report: BatchReport;
   /** Ends the work at a point where nothing is half done. */
   readonly signal: AbortSignal;
+  readonly times: Pick<Times['import'], 'confirmPause'>;
   /** Throws when stored books may be lost, since another host takes the writes by now. */
   assertNewest(): Promise<void>;
 }
@@ -110,7 +111,7 @@ export class Import {
       await this.#alike.remember(this.#parts.store);
       while (await this.#hasMore()) {
         await this.#storeGroup();
-        if (performance.now() > this.#confirmedAt + TIMES.import.confirmPause) await this.#confirm();
+        if (performance.now() > this.#confirmedAt + this.#parts.times.confirmPause) await this.#confirm();
       }
       this.#parts.signal.throwIfAborted();
     } catch (error) {

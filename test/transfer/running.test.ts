@@ -255,7 +255,8 @@ describe('import', () => {
       const store = { count: async () => Number.POSITIVE_INFINITY } as unknown as BulkStore;
       const signal = new AbortController().signal;
       const report = { note: async () => {} };
-      const work = new Import({ reading, mode, store, report, signal, assertNewest: async () => {} });
+      const times = { confirmPause: 2000 };
+      const work = new Import({ reading, mode, store, report, signal, times, assertNewest: async () => {} });
       const { tally } = await work.run();
       assert.deepEqual([taken, tally.read, tally.books], [expected, 3, 3]);
     }
