@@ -93,7 +93,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
       const mode = modeOf(reading, options, { store, scratch, times: times.import });
       if (!options.isDryRun) await store.beginEvent('import', basename(name));
       return await report.end(
-        await new Import({ reading, mode, store, report, signal, times: times.import, assertNewest }).run(),
+        await new Import({ reading, mode, report, signal, times: times.import, assertNewest }).run(),
       );
     } finally {
       await store.close().catch(() => {}); // after a failure, closing may fail as well
