@@ -272,10 +272,7 @@ function wordsOf(lines: string): string[] {
 /** A name with damaged bytes stays another one than that without them. */
 function plain(name: string): string {
   // Dublin Core, with the language of the text: `dc.title[en]`, `Dublin Core:Title`.
-  const own = name
-    .toWellFormed()
-    .toLowerCase()
-    .replace(/^(?:dc|dcterms|dublin core)\s*[.:](.*?)(?:\[[\w-]*\])?$/, '$1');
+  const own = name.toLowerCase().replace(/^(?:dc|dcterms|dublin core)\s*[.:](.*?)(?:\[[\w-]*\])?$/, '$1');
   // Some letters are not composed of another one and an accent.
   const simple = own.replaceAll('ł', 'l').replaceAll('ı', 'i').replaceAll('ß', 'ss');
   return simple.normalize('NFD').replace(/[^\p{L}\p{N}\ufffd]+/gu, '');

@@ -52,7 +52,7 @@ export async function readCsv(input: TextInput, options: ReadingOptions): Promis
     columns,
     header,
     batches: recordsOf(input, header.names),
-    again: (records) => recordsOf(TextInput.of(records), withoutReasons(header.names)),
+    again: (records) => recordsOf(TextInput.of(records, input.isDamaged), withoutReasons(header.names)),
   };
 }
 

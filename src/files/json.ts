@@ -69,7 +69,7 @@ export async function readJson(
     columns,
     header: undefined,
     batches: recordsOf(input, makeSplitter()),
-    again: (records) => recordsOf(TextInput.of(records), new LineSplitter()),
+    again: (records) => recordsOf(TextInput.of(records, input.isDamaged), new LineSplitter()),
   };
 }
 
@@ -186,6 +186,10 @@ class JsonRecords {
       if (!namesOf(columns).some((name) => Object.hasOwn(object, name)))
         throw new FieldError(undefined, WITHOUT_BOOK);
       const fields = readFields(object, columns);
+      const isDamaged = (name: string | undefined) =>
+        this.#damageIn(ownValue(object, name), record) !== undefined;
+      const damaged = [columns.title, columns.author].find(isDamaged);
+      if (damaged !== undefined) throw new FieldError(damaged, '');
       const id = this.#keepIds ? readId(object) : undefined;
       const original = id === undefined ? undefined : record.text;
       batch.books.push({ ...fields, id, line: record.line, original });
@@ -196,11 +200,10 @@ class JsonRecords {
     }
   }
 
-  /** Damaged bytes, unlike a lone surrogate, are not escaped. */
   #damageIn(value: unknown, { text, line }: JsonRecord): string | undefined {
+    if (!this.#input.isDamaged || !text.includes('\ufffd')) return undefined; // it is escaped, if at all
     const joined = readAuthors(value);
-    if (typeof joined !== 'string' || !this.#input.isDamaged || text.isWellFormed()) return undefined;
-    return this.#input.damageIn(joined, line);
+    return joined === undefined ? undefined : this.#input.damageIn(joined, line);
   }
 
   #refuse(

@@ -1,7 +1,7 @@
 // Owns: the text of a file as it is read: the part still needed, the line numbers, and whether the file is UTF-8.
 
 import { OperatorError } from '../operator-error.ts';
-import { DAMAGED, Decoder, joined, markOf, withDamage } from './decoding.ts';
+import { Decoder, joined, markOf } from './decoding.ts';
 
 /** Characters of one record, at most. An unclosed quote must not read a whole file into memory. */
 const LONGEST_RECORD = 16 * 1024 * 1024;
@@ -17,6 +17,9 @@ const PIECE = 16 * 1024;
 
 /** A character that encodings write differently. */
 const BEYOND_ASCII = /[^\0-\x7f]/u;
+
+/** What stands for invalid bytes. Where there are any, it cannot be told from one that the file has. */
+const DAMAGED = /\ufffd/u;
 
 const LF = 10;
 const CR = 13;
@@ -53,7 +56,6 @@ export class TextInput {
   /** Whether the bytes reach the end of the file. */
   #isFetched = false;
   readonly #evidence = new Evidence();
-  #isOfRejects = false;
   #hasLookedThrough = false;
   /** The first damaged text that is needed. */
   #damage: { readonly line: number; readonly text: string } | undefined;
@@ -69,7 +71,7 @@ export class TextInput {
   ended = false;
   /** Whether there is U+0000 in the text. */
   holdsNul = false;
-  /** Whether there are damaged bytes in the text. */
+  /** Whether each U+FFFD counts as damaged bytes. */
   isDamaged = false;
 
   /** @param encoding a label of the WHATWG Encoding Standard, of UTF-8, UTF-16 or single bytes; if undefined, that of the byte order mark, else UTF-8. */
@@ -79,8 +81,9 @@ export class TextInput {
   }
 
   /** Of a text that is there already. */
-  static of(text: string): TextInput {
+  static of(text: string, isDamaged: boolean): TextInput {
     const input = new TextInput(nothing(), 'utf-8');
+    input.isDamaged = isDamaged;
     input.#set(text);
     input.ended = true;
     return input;
@@ -110,7 +113,7 @@ export class TextInput {
     let read = 0;
     while (!this.ended && (read === 0 || read < (this.#looksThrough ? LOOKED_THROUGH : wanted))) {
       const piece = this.#decode(await this.#readBytes());
-      this.#evidence.add(piece);
+      this.#evidence.add(piece, this.isDamaged);
       pieces.push(piece);
       read += piece.length;
     }
@@ -125,10 +128,9 @@ export class TextInput {
   }
 
   #set(text: string): void {
-    this.text = this.#isOfRejects ? withDamage(text) : text;
+    this.text = text;
     this.at = 0;
     this.holdsNul = text.includes('\0');
-    this.isDamaged = !this.text.isWellFormed();
   }
 
   /**
@@ -137,12 +139,11 @@ export class TextInput {
    * @throws NotUtf8 or NotText when all of the file has been read and none of it is UTF-8.
    */
   damageIn(text: string, line: number): string | undefined {
-    const [damage] = DAMAGED.exec(text) ?? [];
     // By chance, letters of another encoding are also those of UTF-8.
-    if (damage === undefined && !(this.#evidence.hasDamage && BEYOND_ASCII.test(text))) return undefined;
+    if (!this.isDamaged || !BEYOND_ASCII.test(text)) return undefined;
     this.#damage ??= { line, text };
     this.assertUtf8();
-    if (damage === undefined) return undefined;
+    if (!DAMAGED.test(text)) return undefined;
     const encoding = this.#decoder?.encoding.toUpperCase() ?? 'UTF-8';
     return `has a damaged character: \ufffd is not ${encoding}`;
   }
@@ -160,11 +161,8 @@ export class TextInput {
 
   /** Takes the file for one of rejected rows: it is UTF-8, and damage is U+FFFD there. */
   takeForRejects(): void {
-    const { at } = this;
     this.#evidence.isCertain = true;
-    this.#isOfRejects = true;
-    this.#set(this.text);
-    this.at = at;
+    this.isDamaged = true;
   }
 
   /** Goes back to the beginning of the file. Valid only before `more` has dropped text. */
@@ -216,13 +214,13 @@ export class TextInput {
   }
 
   #decode(bytes: Uint8Array): string {
-    if (this.#decoder !== undefined) return this.#decoder.decode(bytes, this.ended);
-    const mark = markOf(bytes);
+    const mark = this.#decoder === undefined ? markOf(bytes) : undefined;
     this.#encoding ??= mark;
-    this.#decoder = new Decoder(this.#encoding ?? 'utf-8');
+    this.#decoder ??= new Decoder(this.#encoding ?? 'utf-8');
     // A byte order mark of UTF-8 is not part of the text, whatever its encoding.
-    const content = mark === 'utf-8' ? bytes.subarray(3) : bytes;
-    return this.#decoder.decode(content, this.ended).replace(/^\uFEFF+/, '');
+    const text = this.#decoder.decode(mark === 'utf-8' ? bytes.subarray(3) : bytes, this.ended);
+    this.isDamaged ||= this.#decoder.isDamaged;
+    return this.position === bytes.length ? text.replace(/^\uFEFF+/, '') : text;
   }
 }
 
@@ -255,9 +253,9 @@ class Evidence {
     return this.isCertain || this.#letters >= this.#damaged || OF_ONE * this.#telling >= this.#damaged;
   }
 
-  add(piece: string): void {
+  add(piece: string, isDamaged: boolean): void {
     if (this.isCertain || !BEYOND_ASCII.test(piece)) return;
-    const damaged = count(piece, DAMAGED);
+    const damaged = isDamaged ? count(piece, DAMAGED) : 0;
     this.#damaged += damaged;
     this.#letters += count(piece, BEYOND_ASCII) - damaged;
     this.#telling += count(piece, TELLING);

@@ -438,18 +438,17 @@ nonsense
   });
 
   test('have U+FFFD for damaged bytes, and are rejected for it again until they are corrected', async () => {
-    const reasons = (list: readonly RefusedRecord[]) =>
-      list.map(({ value, reason }) => [value.toWellFormed(), reason]);
+    const reasons = (list: readonly RefusedRecord[]) => list.map(({ value, reason }) => [value, reason]);
     for (const [name, content] of [
-      ['a.csv', 'title,x\nCaf\xe9,x\nb,\xff\nok \xc3,x\nb,\xc3\xa9\xc3\xa9\xc3\xa9\n\xef\xbf\xbd,\n'],
+      ['a.csv', 'title,x\nCaf\xe9,x\nb,\xff\nok \xc3,x\nb,\xc3\xa9\xc3\xa9\xc3\xa9\n'],
       [
         'a.json',
-        '[{"title":"Caf\xe9"},{"title":"b","x":"\xff"},{"title":"ok \xc3"},\n{"title":"\xc3\xa9\xc3\xa9\xc3\xa9"},{"title":"\xef\xbf\xbd"}]',
+        '[{"title":"Caf\xe9"},{"title":"b","x":"\xff"},{"title":"ok \xc3"},\n{"title":"\xc3\xa9\xc3\xa9\xc3\xa9"}]',
       ],
     ] as const) {
       const input = join(temporaryFolder(), name);
       const { books, reading, refused } = await read(Buffer.from(content, 'latin1'), { name: input });
-      assert.equal(books.at(-1)?.title, '\ufffd'); // the file has it
+      assert.equal(books.length, 2);
       const reason = 'has a damaged character: \ufffd is not UTF-8';
       assert.deepEqual(reasons(refused), [
         ['Caf\ufffd', reason],
