@@ -18,7 +18,7 @@ import {
 import { type Header, readHeader } from './csv-header.ts';
 import { type Fault, Tokenizer, WITHOUT_QUOTING } from './csv-tokenizer.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
-import { isFull, NOT_AN_ID, readBatches, readFileId, shorten, textOf } from './rows.ts';
+import { NOT_AN_ID, readBatches, readFileId, shorten, textOf } from './rows.ts';
 import { TextInput } from './text-input.ts';
 import { isNewYear, readYear } from './years.ts';
 
@@ -43,7 +43,7 @@ export async function readCsv(input: TextInput, options: ReadingOptions): Promis
   const keepIds = keepsIds(named, options.ids);
   const recordsOf = (from: TextInput, names: readonly string[]) => {
     const records = new CsvRecords(from, { ...header, names }, columns, keepIds);
-    return readBatches(from, (batch) => records.fill(batch));
+    return readBatches(from, (batch) => records.readInto(batch));
   };
   return {
     format: 'csv',
@@ -93,17 +93,15 @@ class CsvRecords {
   }
 
   /** @returns false when it needs more text, or there is no more. */
-  fill(batch: OpenBatch): boolean {
+  readInto(batch: OpenBatch): boolean {
     const input = this.#input;
     const tokenizer = this.#tokenizer;
-    while (!isFull(batch)) {
-      const { text, at, ended } = input;
-      if (at === text.length || !tokenizer.read(text, at, ended)) return false;
-      this.#add(batch);
-      batch.size += tokenizer.next - at;
-      input.line += tokenizer.lines;
-      input.at = tokenizer.next;
-    }
+    const { text, at, ended } = input;
+    if (at === text.length || !tokenizer.read(text, at, ended)) return false;
+    this.#add(batch);
+    batch.size += tokenizer.next - at;
+    input.line += tokenizer.lines;
+    input.at = tokenizer.next;
     return true;
   }
 

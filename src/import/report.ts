@@ -113,8 +113,12 @@ export class ImportReport implements BatchReport {
   /** @returns the exit code: 0 if every row is in the catalogue. */
   async end(outcome: Outcome): Promise<number> {
     this.#progress.end();
-    const rejects = await this.#rejects?.close();
-    const { tally, failure } = outcome;
+    let { failure } = outcome;
+    const rejects = await this.#rejects?.close().catch((error: unknown) => {
+      failure ??= error;
+      return undefined;
+    });
+    const { tally } = outcome;
     const { read, refused, books } = tally;
     if (this.#output.stderr.isTTY && refused > SHOWN_REFUSALS) {
       this.#warn(`and ${refused - SHOWN_REFUSALS} more rejected rows.`);
@@ -139,7 +143,7 @@ export class ImportReport implements BatchReport {
     }
     for (const [name, one, several, rest] of REMARKS)
       if (tally[name] > 0) this.#say(`${counted(tally[name], one, several)} ${rest}`);
-    const trouble = this.#explain(outcome);
+    const trouble = this.#explain({ ...outcome, failure });
     if (trouble !== undefined) this.#warn(trouble);
     return trouble === undefined && refused === 0 ? 0 : 1;
   }

@@ -385,8 +385,15 @@ describe('a file', () => {
     [/no column "id"/, 'title\na\n', { ids: 'keep' }],
     [/no column "id"/, '{"title":"a"}', { ids: 'keep' }],
     [/begins with neither \[ nor \{/, 'title\n', { name: 'a.json' }],
-    [/^Line 1 has only the beginning of an object/, '{\n  "title": "a",\n  "author": [{"name":"b"}]\n}\n'],
-    [/^None of the first records is a JSON object .+; the first one is 1\.$/, '1\n2\n', { format: 'jsonl' }],
+    [
+      /^None of the first records .+ all between \[ and \] with commas\.$/,
+      '{\n  "title": "a",\n  "author": [{"name":"b"}]\n}\n',
+    ],
+    [
+      /^None of the first records is a JSON object .+; the first one is 1\. Put/,
+      '1\n2\n',
+      { format: 'jsonl' },
+    ],
     [/^None of the first records/, '{"title":"a"}x', { format: 'json' }],
     ...DELIMITERS.map(
       (delimiter) =>
