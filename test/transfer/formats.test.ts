@@ -49,7 +49,7 @@ quotes as they are, beside tabs » title\tauthor\n"Repent, Harlequin!\tEllison\n
 quotes as they are, beside bars » title|review|author\nOne|"Loved it|A\nTwo||B\nThree|nice"|C\nFour|x|"D\nFive|y|"E\n
 → 2 One/A/0 | 3 Two/B/0 | 4 Three/C/0 | 5 Four/"D/0 | 6 Five/"E/0
 quotes that join fields, beside tabs » title\treview\tauthor\tyear\ttags\nB\t"great\tbook"\t1985\t\n"a\tb"\tc\tC\t1\tx\n
-→ 2 B/book"/1985 | 3 a\tb/C/1
+→ 3 a\tb/C/1 ✗ 2 has 4 fields, the header has 5
 quotes that join fields » title,author,year,notes\n"Dune,Herbert",1965,\n"Eats, Shoots",Truss,2003\n
 → 3 Eats, Shoots/Truss/2003 ✗ 2 has 3 fields, the header has 4
 quotes that join rows » title,review,author,year\nOne,"Loved it,A,1985\nTwo,ok,B,1982\n\nThree,nice",C,1990\nFour,"a, b\nc, d, e",D,1991\nFive,A,1,"x\n",,,\nSeven,"y,C\nEight,z",D\nNine,"x,A,1\nTen\nEleven,y",B,2\n
