@@ -21,6 +21,14 @@ const BEYOND_ASCII = /[^\0-\x7f]/u;
 /** What stands for invalid bytes. Where there are any, it cannot be told from one that the file has. */
 const DAMAGED = /\ufffd/u;
 
+/** Once there are so many letters for each damaged byte and one more, no other encoding is possible. */
+const CERTAIN = 10;
+
+/** Letters of Europe and curved quotes: other encodings hardly ever have their bytes in UTF-8. */
+const TELLING = /[\u00c0-\u017f\u2010-\u203a]/u;
+/** Damaged bytes for each of them, at most. */
+const OF_ONE = 10;
+
 const LF = 10;
 const CR = 13;
 
@@ -55,7 +63,10 @@ export class TextInput {
   #unread: Uint8Array = new Uint8Array();
   /** Whether the bytes reach the end of the file. */
   #isFetched = false;
-  readonly #evidence = new Evidence();
+  /** Counts in the text so far: letters beyond ASCII, telling ones among them, and damaged bytes. */
+  #letters = 0;
+  #telling = 0;
+  #damaged = 0;
   #hasLookedThrough = false;
   /** The first damaged text that is needed. */
   #damage: { readonly line: number; readonly text: string } | undefined;
@@ -113,18 +124,39 @@ export class TextInput {
     let read = 0;
     while (!this.ended && (read === 0 || read < (this.#looksThrough ? LOOKED_THROUGH : wanted))) {
       const piece = this.#decode(await this.#readBytes());
-      this.#evidence.add(piece, this.isDamaged);
+      this.#weigh(piece);
       pieces.push(piece);
       read += piece.length;
     }
-    this.#hasLookedThrough ||= this.#evidence.hasDamage;
+    this.#hasLookedThrough ||= this.isDamaged;
     const text = pieces.join('');
     this.#set(this.ended && text.endsWith(END_OF_DOS) ? text.slice(0, -1) : text);
   }
 
   get #looksThrough(): boolean {
-    const { hasDamage, isCertain } = this.#evidence;
-    return hasDamage && !isCertain && !this.#hasLookedThrough;
+    return this.isDamaged && !this.#isCertain && !this.#hasLookedThrough;
+  }
+
+  /** Whether the file is UTF-8, as something says, or as its letters show. */
+  get #isCertain(): boolean {
+    return this.#encoding !== undefined || this.#letters >= CERTAIN * (this.#damaged + 1);
+  }
+
+  /**
+   * Whether text with bytes that are not UTF-8 is UTF-8 nevertheless: it has at least as many letters beyond ASCII as
+   * damaged bytes, or a tenth of them if they are telling. By chance, about one letter of GBK in ten is one of UTF-8, and
+   * fewer in encodings of single bytes.
+   */
+  get #isUtf8(): boolean {
+    return this.#isCertain || this.#letters >= this.#damaged || OF_ONE * this.#telling >= this.#damaged;
+  }
+
+  #weigh(piece: string): void {
+    if (this.#isCertain || !BEYOND_ASCII.test(piece)) return;
+    const damaged = this.isDamaged ? count(piece, DAMAGED) : 0;
+    this.#damaged += damaged;
+    this.#letters += count(piece, BEYOND_ASCII) - damaged;
+    this.#telling += count(piece, TELLING);
   }
 
   #set(text: string): void {
@@ -153,15 +185,14 @@ export class TextInput {
    * @throws NotUtf8 or NotText when a text that was needed is damaged, and none of the file is UTF-8.
    */
   assertUtf8(): void {
-    if (this.#damage === undefined || this.#encoding !== undefined) return;
-    if (!this.ended || this.#evidence.isUtf8) return;
+    if (this.#damage === undefined || !this.ended || this.#isUtf8) return;
     if (this.text.slice(this.at, this.at + PIECE).includes('\0')) throw new NotText(BINARY);
     throw new NotUtf8(this.#damage.line, this.#damage.text);
   }
 
   /** Takes the file for one of rejected rows: it is UTF-8, and damage is U+FFFD there. */
   takeForRejects(): void {
-    this.#evidence.isCertain = true;
+    this.#encoding ??= 'utf-8';
     this.isDamaged = true;
   }
 
@@ -225,43 +256,6 @@ export class TextInput {
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array, void, void> {}
-
-/** Once there are so many letters for each damaged byte and one more, no other encoding is possible. */
-const CERTAIN = 10;
-
-/** Letters of Europe and curved quotes: other encodings hardly ever have their bytes in UTF-8. */
-const TELLING = /[\u00c0-\u017f\u2010-\u203a]/u;
-/** Damaged bytes for each of them, at most. */
-const OF_ONE = 10;
-
-/**
- * Whether text with bytes that are not UTF-8 is UTF-8 nevertheless: it has at least as many letters beyond ASCII as
- * damaged bytes, or a tenth of them if they are telling. By chance, about one letter of GBK in ten is one of UTF-8, and
- * fewer in encodings of single bytes.
- */
-class Evidence {
-  #letters = 0;
-  #telling = 0;
-  #damaged = 0;
-  isCertain = false;
-
-  get hasDamage(): boolean {
-    return this.#damaged > 0;
-  }
-
-  get isUtf8(): boolean {
-    return this.isCertain || this.#letters >= this.#damaged || OF_ONE * this.#telling >= this.#damaged;
-  }
-
-  add(piece: string, isDamaged: boolean): void {
-    if (this.isCertain || !BEYOND_ASCII.test(piece)) return;
-    const damaged = isDamaged ? count(piece, DAMAGED) : 0;
-    this.#damaged += damaged;
-    this.#letters += count(piece, BEYOND_ASCII) - damaged;
-    this.#telling += count(piece, TELLING);
-    this.isCertain = this.#letters >= CERTAIN * (this.#damaged + 1);
-  }
-}
 
 function count(text: string, character: RegExp): number {
   return text.match(new RegExp(character, 'gu'))?.length ?? 0;
