@@ -8,7 +8,7 @@ import { OperatorError } from '../operator-error.ts';
 export type Field = keyof BookFields;
 
 /** The name of the column for each field of a book. */
-export interface Columns extends Readonly<Record<Field, string | undefined>> {
+export interface Columns extends Readonly<Partial<Record<Field, string | undefined>>> {
   /** Columns whose first year is used for a book that has none in `year`. */
   readonly otherYears: readonly string[];
   /** Columns that say what a row is, if it is a book. */

@@ -34,8 +34,6 @@ const BEGINNING = 1024 * 1024;
 /** Python writes them for a number that is missing. */
 const NOT_A_NUMBER = /"\s*:\s*-?(?:NaN|Infinity)\s*[,}]/;
 
-const WITHOUT_BOOK = 'has neither a title nor an author nor a year';
-
 /** What is wrong with a record, and in which column. */
 class FieldError {
   readonly column: string | undefined;
@@ -78,15 +76,6 @@ export async function readJson(
   };
 }
 
-const NO_COLUMNS: Columns = {
-  title: undefined,
-  author: undefined,
-  year: undefined,
-  otherYears: [],
-  kinds: [],
-  isExport: false,
-};
-
 /**
  * @param first the objects at the beginning; none if the file has no records.
  * @throws OperatorError if they are no books.
@@ -97,7 +86,7 @@ function columnsOf(
   wanted: WantedColumns,
   format: 'json' | 'jsonl',
 ): Columns {
-  if (first.length === 0) return NO_COLUMNS;
+  if (first.length === 0) return { otherYears: [], kinds: [], isExport: false };
   try {
     const columns = findColumns(names, wanted);
     // As a text, it is Project Gutenberg's own date; as an object of CSL, the date of publication.
@@ -193,7 +182,7 @@ function add(batch: OpenBatch, record: JsonRecord, { input, columns, keepIds }: 
   };
   try {
     if (!namesOf(columns).some((name) => Object.hasOwn(object, name)))
-      throw new FieldError(undefined, WITHOUT_BOOK);
+      throw new FieldError(undefined, 'has neither a title nor an author nor a year');
     const fields = readFields(object, columns);
     for (const column of [columns.title, columns.author]) {
       const damage = damageIn(column);

@@ -80,8 +80,6 @@ export class TextInput {
   position = 0;
   /** Whether the text reaches the end of the file. */
   ended = false;
-  /** Whether there is U+0000 in the text. */
-  holdsNul = false;
   /** Whether each U+FFFD counts as damaged bytes. */
   isDamaged = false;
 
@@ -162,7 +160,6 @@ export class TextInput {
   #set(text: string): void {
     this.text = text;
     this.at = 0;
-    this.holdsNul = text.includes('\0');
   }
 
   /**
