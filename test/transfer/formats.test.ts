@@ -258,6 +258,11 @@ describe('encodings', () => {
       ['2 title "a\né\n\ufffd" has a damaged character: � is not UTF-8'],
     ],
     ['\xef\xbf\xbd,x,b\n\xc3\xa9,\xef\xbf\xbd,\xc3\xa9\n', ['2 \ufffd/b/0', '3 é/é/0']], // without any damage
+    [
+      '\xc3\xa9,\xff,b\n\xef\xbf\xbd,x,b\n',
+      ['2 é/b/0'],
+      ['3 title "\ufffd" has a damaged character: � is not UTF-8'],
+    ],
     ['a,\xe1\0,b\nc,\xc3\xa9,d\0\n', ['2 a/b/0'], ['3 author "d\0" has a NUL character']],
   ];
   test('a damaged byte in a column that is not used costs nothing, and its row in one that is', async () => {
