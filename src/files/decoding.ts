@@ -51,11 +51,3 @@ export class Decoder {
     return this.#decoder.decode(piece, options);
   }
 }
-
-export function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
-  if (one.length === 0) return other;
-  const both = new Uint8Array(one.length + other.length);
-  both.set(one);
-  both.set(other, one.length);
-  return both;
-}

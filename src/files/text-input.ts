@@ -1,7 +1,7 @@
 // Owns: the text of a file as it is read: the part still needed, the line numbers, and whether the file is UTF-8.
 
 import { OperatorError } from '../operator-error.ts';
-import { Decoder, joined, markOf } from './decoding.ts';
+import { Decoder, markOf } from './decoding.ts';
 
 /** Characters of one record, at most. An unclosed quote must not read a whole file into memory. */
 const LONGEST_RECORD = 16 * 1024 * 1024;
@@ -92,10 +92,7 @@ export class TextInput {
   /** Of a text that is there already. */
   static of(text: string, isDamaged: boolean): TextInput {
     const input = new TextInput(nothing(), 'utf-8');
-    input.isDamaged = isDamaged;
-    input.#set(text);
-    input.ended = true;
-    return input;
+    return Object.assign(input, { text, isDamaged, ended: true });
   }
 
   /** Reads this many characters of the beginning, or all if the file has fewer. */
@@ -128,7 +125,8 @@ export class TextInput {
     }
     this.#hasLookedThrough ||= this.isDamaged;
     const text = pieces.join('');
-    this.#set(this.ended && text.endsWith(END_OF_DOS) ? text.slice(0, -1) : text);
+    this.text = this.ended && text.endsWith(END_OF_DOS) ? text.slice(0, -1) : text;
+    this.at = 0;
   }
 
   get #looksThrough(): boolean {
@@ -155,11 +153,6 @@ export class TextInput {
     this.#damaged += damaged;
     this.#letters += count(piece, BEYOND_ASCII) - damaged;
     this.#telling += count(piece, TELLING);
-  }
-
-  #set(text: string): void {
-    this.text = text;
-    this.at = 0;
   }
 
   /**
@@ -256,4 +249,12 @@ async function* nothing(): AsyncGenerator<Uint8Array, void, void> {}
 
 function count(text: string, character: RegExp): number {
   return text.match(new RegExp(character, 'gu'))?.length ?? 0;
+}
+
+function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
+  if (one.length === 0) return other;
+  const both = new Uint8Array(one.length + other.length);
+  both.set(one);
+  both.set(other, one.length);
+  return both;
 }
