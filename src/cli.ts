@@ -8,16 +8,14 @@ import { type Environment, misnamed } from './environment.ts';
 import { OperatorError } from './operator-error.ts';
 import { helpEntry } from './terminal/help-entry.ts';
 import { writeLine } from './terminal/printable.ts';
+import { TIMES } from './times.ts';
 import { version } from './version.ts';
 
 /** What each command does, and its module. `--help` shows them in this order. */
 export const COMMANDS: Readonly<Record<string, readonly [about: string, load: () => Promise<Command>]>> = {
   serve: ['serves the catalogue; the default', () => import('./commands/serve.ts')],
   demo: ['serves a catalogue of well-known books, and keeps nothing', () => import('./commands/demo.ts')],
-  config: [
-    'shows the configuration in effect, or the first error in it',
-    () => import('./commands/config.ts'),
-  ],
+  config: ['shows the configuration in effect', () => import('./commands/config.ts')],
   ready: ['checks whether the running service is ready', () => import('./commands/ready.ts')],
   token: ['prints a token for scripts', () => import('./commands/token.ts')],
   import: ['stores the books of a file: CSV, JSON or JSON Lines', () => import('./commands/import.ts')],
@@ -25,15 +23,9 @@ export const COMMANDS: Readonly<Record<string, readonly [about: string, load: ()
   copy: ['copies all books from one store to another', () => import('./commands/copy.ts')],
   undo: ['takes changes back: since a time, of a book, or an import', () => import('./commands/undo.ts')],
   forget: ['removes a book and its history permanently', () => import('./commands/forget.ts')],
-  backup: [
-    'writes a verified copy of the SQLite store to a file, even while the service runs',
-    () => import('./commands/backup.ts'),
-  ],
+  backup: ['writes a verified copy of the SQLite store to a file', () => import('./commands/backup.ts')],
   restore: ['replaces the SQLite store with a backup', () => import('./commands/restore.ts')],
-  verify: [
-    'checks a running service, this one or another, against the contract',
-    () => import('./commands/verify.ts'),
-  ],
+  verify: ['checks a running service against the contract', () => import('./commands/verify.ts')],
   man: ['prints the manual page: book-catalogue man | man -l -', () => import('./commands/man.ts')],
 };
 
@@ -93,6 +85,7 @@ export async function run(
       stderr,
       stop,
       signal: stopping.signal,
+      times: TIMES,
     };
     // The service has them in its log, and `config` beside what it shows.
     if (!['serve', 'demo', 'config'].includes(name))

@@ -303,41 +303,40 @@ interface PortSetting {
 
 /** By default the operations listener is on the port next to PORT, for this machine only. */
 function readAdmin(given: Given): PortSetting {
-  const main = SETTINGS.port.read(given);
-  const set = readNumber(given, 'ADMIN_PORT', 0, LAST_PORT);
-  if (set === main && main !== 0) {
-    throw new OperatorError(`ADMIN_PORT ${set} is the same as PORT: choose another port.`);
-  }
-  return { port: set ?? portBeside(main, 1), required: set !== undefined };
+  return portOf(given, 'ADMIN_PORT', 1, { PORT: SETTINGS.port.read(given) });
 }
 
 /** By default the page is on the second port after PORT. It searches, so it needs FIND. */
 function readPage(given: Given): PortSetting | undefined {
-  const text = given.text('PAGE_PORT');
-  if (text !== undefined && OFF.test(text)) return undefined;
+  if (OFF.test(given.text('PAGE_PORT') ?? '')) return undefined;
   const [main, admin, find] = [SETTINGS.port.read(given), readAdmin(given).port, SETTINGS.find.read(given)];
-  const port = readNumber(given, 'PAGE_PORT', 0, LAST_PORT, ', or off');
-  if (port === undefined) {
-    const beside = portBeside(main, 2);
-    const isFree = beside !== admin || beside === 0;
-    return find && isFree ? { port: beside, required: false } : undefined;
-  }
-  if (!find) {
+  const page = portOf(given, 'PAGE_PORT', 2, { PORT: main, ADMIN_PORT: admin }, ', or off');
+  if (page.required && !find) {
     throw new OperatorError(
-      `PAGE_PORT ${port} needs FIND=on, because the page searches: set FIND=on, or PAGE_PORT=off.`,
+      `PAGE_PORT ${page.port} needs FIND=on, because the page searches: set FIND=on, or PAGE_PORT=off.`,
     );
   }
-  if (port !== 0 && (port === main || port === admin)) {
-    const other = port === main ? 'PORT' : 'ADMIN_PORT';
-    throw new OperatorError(`PAGE_PORT ${port} is the same as ${other}: choose another port.`);
-  }
-  return { port, required: true };
+  return find && (page.port !== admin || admin === 0) ? page : undefined;
 }
 
-/** A port near another one: after it, or before it where no port is left. The system chooses those of port 0. */
-function portBeside(port: number, distance: number): number {
-  if (port === 0) return 0;
-  return port + distance <= LAST_PORT ? port + distance : port - distance;
+/**
+ * A port near PORT, unless it is set: after it, or before it where no port is left. The system chooses those of port 0.
+ * @param others ports that it must not be, by the names of their variables.
+ */
+function portOf(
+  given: Given,
+  name: string,
+  distance: number,
+  others: { readonly PORT: number; readonly [name: string]: number },
+  orWord = '',
+): PortSetting {
+  const set = readNumber(given, name, 0, LAST_PORT, orWord);
+  const [same] = Object.entries(others).find(([, port]) => port === set && port !== 0) ?? [];
+  if (same !== undefined)
+    throw new OperatorError(`${name} ${set} is the same as ${same}: choose another port.`);
+  const { PORT: main } = others;
+  const beside = main + distance <= LAST_PORT ? main + distance : main - distance;
+  return { port: set ?? (main === 0 ? 0 : beside), required: set !== undefined };
 }
 
 /** @returns days; undefined if it is off. */

@@ -16,7 +16,7 @@ import { measureProcess } from './metrics/process.ts';
 import type { Metric } from './metrics/prometheus.ts';
 import { serviceMetrics } from './service-metrics.ts';
 import { describeStore, readDbUrl } from './stores/open.ts';
-import { TIMES, type Times } from './times.ts';
+import type { Times } from './times.ts';
 import { within } from './within.ts';
 
 /** Where the books are, and how many there were at the start. */
@@ -52,8 +52,8 @@ export interface Service {
 export async function startService(
   config: Config,
   log: Log,
-  docsPort?: number,
-  times: Times = TIMES,
+  docsPort: number | undefined,
+  times: Times,
   mustExist = false,
 ): Promise<Service> {
   const storeAt = await readDbUrl(config.dbUrl, 'DB_URL', config.readUrl);

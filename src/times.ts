@@ -9,6 +9,9 @@ const HOUR = 60 * MINUTE;
 /** From a request to its answer, whatever the store does (rule 23: within 5 s). */
 const ANSWER = 4500;
 
+/** After which a transaction of an import takes no more rows. */
+const IMPORT_TRANSACTION = 50;
+
 export const TIMES = {
   http: {
     /** For the headers of a request to arrive, and for the whole request (rule 22). */
@@ -77,8 +80,8 @@ export const TIMES = {
     /** To wait for another process: when the file is opened; and in import, export, copy, backup and restore. */
     busy: 4 * SECOND,
     busyInBulk: 30 * SECOND,
-    /** After which a transaction of an import takes no more rows; and to the next one, in which those who wait to write do. */
-    bulkTransaction: 50,
+    /** Of an import; and to the next one, in which those who wait to write do. */
+    bulkTransaction: IMPORT_TRANSACTION,
     bulkPause: 5,
     /** Between two attempts to write. SQLite's own wait grows to 100 ms, and one of two busy processes hardly gets a turn. */
     busyPause: 0.5,
@@ -219,6 +222,7 @@ export const TIMES = {
     look: 20,
   },
   import: {
+    transaction: IMPORT_TRANSACTION,
     /** Until the next question whether what was stored stays. A host may have to be waited for. */
     confirmPause: 2 * SECOND,
   },

@@ -12,7 +12,7 @@ import { type Metric, mergeMetrics } from './metrics/prometheus.ts';
 import { OperatorError } from './operator-error.ts';
 import { IS_EXECUTABLE } from './project.ts';
 import { type Service, startService } from './service.ts';
-import { TIMES } from './times.ts';
+import type { Times } from './times.ts';
 import { within } from './within.ts';
 
 type Facts = Pick<Service, 'url' | 'pageUrl' | 'store'>;
@@ -39,14 +39,19 @@ export const isWorker = cluster.isWorker;
  * @param docsPort as for `startService`.
  * @throws OperatorError as `startService` does. Workers that are left end with this process.
  */
-export async function startWorkers(config: Config, log: Log, docsPort: number | undefined): Promise<Service> {
+export async function startWorkers(
+  config: Config,
+  log: Log,
+  docsPort: number | undefined,
+  times: Times,
+): Promise<Service> {
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   // By default, cluster would hand on the path of the program, which the single executable takes for a command.
   if (IS_EXECUTABLE) cluster.setupPrimary({ exec: 'serve', args: [] });
   /** Those that serve, by number; a replacement keeps the number of the worker it replaces. */
   const serving = new Map<number, Worker>();
   const asked = new Map<number, (answer: unknown) => void>();
-  const measurement = measureProcess(log, TIMES.metrics);
+  const measurement = measureProcess(log, times.metrics);
   let lastTicket = 0;
   let isStopping = false;
 
@@ -82,7 +87,7 @@ export async function startWorkers(config: Config, log: Log, docsPort: number | 
         return void (await start(number, true));
       } catch (error) {
         log.error({ reason: (error as Error).message }, 'a worker could not be replaced: retrying');
-        await pause(TIMES.workers.retryPause);
+        await pause(times.workers.retryPause);
       }
     }
   }
@@ -94,7 +99,7 @@ export async function startWorkers(config: Config, log: Log, docsPort: number | 
     const { promise, resolve } = Promise.withResolvers<unknown>();
     asked.set(ticket, resolve);
     send(worker, { question, ticket });
-    const answer = await within(TIMES.workers.answer, promise);
+    const answer = await within(times.workers.answer, promise);
     asked.delete(ticket);
     return answer as Answer | undefined;
   }
@@ -126,7 +131,7 @@ export async function startWorkers(config: Config, log: Log, docsPort: number | 
       for (const worker of workers) send(worker, 'stop');
       const overdue = setTimeout(() => {
         for (const worker of workers) worker.process.kill('SIGKILL');
-      }, TIMES.workers.lastResort);
+      }, times.workers.lastResort);
       await Promise.all(workers.map((worker) => once(worker, 'exit')));
       clearTimeout(overdue);
       measurement.stop();
@@ -139,7 +144,11 @@ export async function startWorkers(config: Config, log: Log, docsPort: number | 
  * @param makeLog makes the log that the configuration asks for.
  * @param stop resolves when this process alone is asked to end.
  */
-export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Promise<unknown>): Promise<void> {
+export async function serveAsWorker(
+  makeLog: (config: Config) => Log,
+  stop: Promise<unknown>,
+  times: Times,
+): Promise<void> {
   const start = Promise.withResolvers<Start>();
   const stopOrdered = Promise.withResolvers<void>();
   let service: Service;
@@ -155,7 +164,7 @@ export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Prom
   const [config, docsPort, mustExist] = await start.promise;
   const log = makeLog(config);
   try {
-    service = await startService(config, log, docsPort, TIMES, mustExist);
+    service = await startService(config, log, docsPort, times, mustExist);
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     return await report({ refused: error.message });

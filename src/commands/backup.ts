@@ -11,7 +11,6 @@ import { counted } from '../terminal/counted.ts';
 import { writeLine } from '../terminal/printable.ts';
 import { Progress } from '../terminal/progress.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
-import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue backup FILE [--overwrite]
@@ -28,7 +27,7 @@ export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
 export const OPERANDS = ['FILE'] as const;
 
 export async function run(
-  { env, stdout, stderr, signal }: CommandContext,
+  { env, stdout, stderr, signal, times }: CommandContext,
   { operands: [file = ''], options }: Arguments,
 ): Promise<number> {
   if (file === '-') throw new UsageError('FILE is not -: a backup is a file, so give it a name.');
@@ -41,7 +40,7 @@ export async function run(
   const progress = new Progress({ stderr, env });
   try {
     const { books, checksum } = await makeWholeFile(file, options.overwrite === true, async (unfinished) => {
-      using source = openCatalogue(store, TIMES.sqlite);
+      using source = openCatalogue(store, times.sqlite);
       if (source === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${url}.`);
       return await copyCatalogue(source, unfinished, (unit, done, total) => {
         signal.throwIfAborted();

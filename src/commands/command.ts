@@ -2,6 +2,7 @@
 
 import type { Readable } from 'node:stream';
 import type { Environment } from '../environment.ts';
+import type { Times } from '../times.ts';
 
 export interface CommandContext {
   readonly env: Environment;
@@ -12,6 +13,7 @@ export interface CommandContext {
   readonly stop: Promise<unknown>;
   /** Aborts when the process is asked to end. */
   readonly signal: AbortSignal;
+  readonly times: Times;
 }
 
 /** The arguments after the name of a command. */

@@ -9,7 +9,6 @@ import { describeStore, readDbUrl, type StoreAt } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
 import { writeLine } from '../terminal/printable.ts';
 import { Progress } from '../terminal/progress.ts';
-import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue copy FROM TO [--overwrite]
@@ -34,11 +33,11 @@ export async function run(context: CommandContext, { operands, options }: Argume
   if (areOneFile || describeStore(from) === describeStore(to))
     throw new UsageError('FROM and TO are the same store.');
 
-  const source = await fromAt.openBulk('read', TIMES);
+  const source = await fromAt.openBulk('read', context.times);
   if (source === undefined) throw new OperatorError(`FROM: there is no catalogue at ${describeStore(from)}.`);
   let target: BulkStore | undefined;
   try {
-    target = await toAt.openBulk('write', TIMES);
+    target = await toAt.openBulk('write', context.times);
     const { books, checksum } = await copy(source, target, options.overwrite === true, context);
     const copied = `${counted(books, 'book')} copied to ${describeStore(to)}, verified (sha256 ${checksum}).`;
     writeLine(context.stdout, copied);

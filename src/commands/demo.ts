@@ -12,7 +12,7 @@ import { readBooks } from '../files/reading.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readProjectFile } from '../project.ts';
 import { readDbUrl } from '../stores/open.ts';
-import { TIMES } from '../times.ts';
+import type { Times } from '../times.ts';
 import type { CommandContext } from './command.ts';
 import { serve } from './serve.ts';
 
@@ -29,17 +29,17 @@ PORT, ADMIN_PORT and PAGE_PORT set the ports, and TMPDIR the folder for the stor
 LOG_LEVEL counts.
 `;
 
-export async function run({ env, stdout, stop }: CommandContext): Promise<number> {
+export async function run({ env, stdout, stop, times }: CommandContext): Promise<number> {
   const { PORT, ADMIN_PORT, PAGE_PORT, LOG_LEVEL } = env;
   const hangup = once(process, 'SIGHUP').then(() => 'SIGHUP'); // the terminal was closed
   const folder = await inTmpdir(() => mkdtempSync(join(tmpdir(), 'book-catalogue-demo-')));
   try {
     const DB_URL = `sqlite:${join(folder, 'books.db')}`;
-    await inTmpdir(() => makeStore(DB_URL));
+    await inTmpdir(() => makeStore(DB_URL, times));
     const config = readConfig({ PORT, ADMIN_PORT, PAGE_PORT, LOG_LEVEL, DB_URL });
     // A demo has the built-in pair and a random secret on purpose.
     const quiet = { ...config, warnings: [] };
-    await serve(quiet, { stdout, stop: Promise.race([stop, hangup]) }, 'a demo: nothing is kept');
+    await serve(quiet, { stdout, stop: Promise.race([stop, hangup]), times }, 'a demo: nothing is kept');
     return 0;
   } finally {
     // Again if the store is being opened at that moment.
@@ -47,8 +47,8 @@ export async function run({ env, stdout, stop }: CommandContext): Promise<number
   }
 }
 
-async function makeStore(dbUrl: string): Promise<void> {
-  const store = await (await readDbUrl(dbUrl)).openBulk('write', TIMES);
+async function makeStore(dbUrl: string, times: Times): Promise<void> {
+  const store = await (await readDbUrl(dbUrl)).openBulk('write', times);
   try {
     const file = Readable.from([await readProjectFile(BOOKS)]);
     const { batches } = await readBooks(file, { name: BOOKS, columns: {} });

@@ -14,7 +14,6 @@ import { counted } from '../terminal/counted.ts';
 import { writeLine } from '../terminal/printable.ts';
 import { Progress } from '../terminal/progress.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
-import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite]
@@ -41,7 +40,7 @@ const FORMATS = new Map<unknown, (store: BulkStore) => AsyncIterable<string | Ui
 ]);
 
 export async function run(context: CommandContext, args: Arguments): Promise<number> {
-  const { env, stdout, stderr, signal } = context;
+  const { env, stdout, stderr, signal, times } = context;
   const [file = '-'] = args.operands;
   const content = FORMATS.get(args.options.format ?? endingOf(file));
   if (content === undefined) {
@@ -50,7 +49,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   const url = readSetting('dbUrl', env);
   const at = await readDbUrl(url, 'DB_URL', readSetting('readUrl', env));
   if (finalPath(file) === at.file) throw new OperatorError(`${file} is the store: choose another file.`);
-  const store = await at.openBulk('read', TIMES);
+  const store = await at.openBulk('read', times);
   if (store === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
 
   try {

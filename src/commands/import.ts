@@ -16,7 +16,6 @@ import { rejectsPath } from '../import/rejects.ts';
 import { ImportReport } from '../import/report.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
 import { describeStore, openScratch, readDbUrl } from '../stores/open.ts';
-import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue import FILE|- [OPTIONS]
@@ -58,7 +57,7 @@ export const OPTIONS = {
 export const OPERANDS = ['FILE'] as const;
 
 export async function run(context: CommandContext, args: Arguments): Promise<number> {
-  const { env, signal } = context;
+  const { env, signal, times } = context;
   const options = readOptions(args);
   limitHeapGrowth();
   const url = readSetting('dbUrl', env);
@@ -83,17 +82,19 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     const shown = { ...options, name, size, rejects, store: describeStore(url) };
     const report = new ImportReport(context, reading, shown);
     const store = options.isDryRun
-      ? ((await at.openBulk('read', TIMES)) ?? (await openScratch(TIMES)))
-      : await at.openBulk('write', TIMES);
+      ? ((await at.openBulk('read', times)) ?? (await openScratch(times)))
+      : await at.openBulk('write', times);
     // The first file that SQLite opens determines the folder of its temporary ones: that of the store.
-    const scratch = options.isDryRun ? await openScratch(TIMES) : undefined;
+    const scratch = options.isDryRun ? await openScratch(times) : undefined;
     const assertNewest = async () => {
       if (!options.isDryRun) await store.assertNewest();
     };
     try {
-      const mode = modeOf(reading, options, { store, scratch });
+      const mode = modeOf(reading, options, { store, scratch, times: times.import });
       if (!options.isDryRun) await store.beginEvent('import', basename(name));
-      return await report.end(await new Import({ reading, mode, store, report, signal, assertNewest }).run());
+      return await report.end(
+        await new Import({ reading, mode, report, signal, times: times.import, assertNewest }).run(),
+      );
     } finally {
       await store.close().catch(() => {}); // after a failure, closing may fail as well
       await scratch?.close();

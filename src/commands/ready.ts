@@ -5,7 +5,6 @@ import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { readConfig } from '../config.ts';
 import { writeLine } from '../terminal/printable.ts';
-import { TIMES } from '../times.ts';
 import type { Arguments, CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue ready [--alive]
@@ -18,7 +17,10 @@ Exits with code 0 if it is ready, with 1 if it is not or does not answer.
 
 export const OPTIONS = { alive: { type: 'boolean' } } as const;
 
-export async function run({ env, stdout, stderr }: CommandContext, { options }: Arguments): Promise<number> {
+export async function run(
+  { env, stdout, stderr, times }: CommandContext,
+  { options }: Arguments,
+): Promise<number> {
   const { admin, adminHost: host } = readConfig(env);
   const { port } = admin;
   try {
@@ -27,7 +29,7 @@ export async function run({ env, stdout, stderr }: CommandContext, { options }: 
       port,
       path: options.alive ? '/livez' : '/readyz',
       headers: { host: 'localhost' },
-      signal: AbortSignal.timeout(TIMES.commands.ready),
+      signal: AbortSignal.timeout(times.commands.ready),
     });
     const [response] = (await once(request, 'response')) as [IncomingMessage];
     request.on('error', () => {}); // the response has it as well

@@ -15,7 +15,6 @@ import { counted } from '../terminal/counted.ts';
 import { writeLine } from '../terminal/printable.ts';
 import { Progress } from '../terminal/progress.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
-import { TIMES } from '../times.ts';
 import type { Arguments, CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue restore FILE [--overwrite]
@@ -31,7 +30,7 @@ export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
 export const OPERANDS = ['FILE'] as const;
 
 export async function run(
-  { env, stdout, stderr, signal }: CommandContext,
+  { env, stdout, stderr, signal, times }: CommandContext,
   { operands: [file = ''], options }: Arguments,
 ): Promise<number> {
   const url = readSetting('dbUrl', env);
@@ -47,7 +46,7 @@ export async function run(
     // Until the new one is in place, no service begins on the old one.
     using _old = overwrite && existsSync(store) ? lock(store, url) : undefined;
     const { books, checksum } = await makeWholeFile(store, overwrite, (unfinished) =>
-      copyBackup(file, unfinished, TIMES.sqlite, signal, (unit, done, total) => {
+      copyBackup(file, unfinished, times.sqlite, signal, (unit, done, total) => {
         signal.throwIfAborted();
         progress.at(unit, done, total);
       }),

@@ -7,7 +7,6 @@ import { PortRefused } from '../listen.ts';
 import { LogWriter, openLog } from '../log/destination.ts';
 import { COUNTED, type Service, type StoreFound, startService } from '../service.ts';
 import { counted } from '../terminal/counted.ts';
-import { TIMES } from '../times.ts';
 import { version } from '../version.ts';
 import { isWorker, serveAsWorker, startWorkers } from '../workers.ts';
 import type { CommandContext } from './command.ts';
@@ -19,14 +18,14 @@ Serves the catalogue until SIGTERM or SIGINT, then finishes requests in progress
 `;
 
 /** Serves, as one process or as one of several, until `stop` resolves. */
-export async function run({ env, stdout, stop }: CommandContext): Promise<number> {
+export async function run({ env, stdout, stop, times }: CommandContext): Promise<number> {
   if (!isWorker) {
-    await serve(readConfig(env), { stdout, stop });
+    await serve(readConfig(env), { stdout, stop, times });
     return 0;
   }
-  const lines = new LogWriter(stdout, true, TIMES.log);
+  const lines = new LogWriter(stdout, true, times.log);
   try {
-    await serveAsWorker(({ logLevel }) => openLog(logLevel, lines, stdout, TIMES.log), stop);
+    await serveAsWorker(({ logLevel }) => openLog(logLevel, lines, stdout, times.log), stop, times);
     return 0;
   } finally {
     await lines.close();
@@ -40,18 +39,21 @@ export async function run({ env, stdout, stop }: CommandContext): Promise<number
  */
 export async function serve(
   config: Config,
-  { stdout, stop }: Pick<CommandContext, 'stdout' | 'stop'>,
+  { stdout, stop, times }: Pick<CommandContext, 'stdout' | 'stop' | 'times'>,
   shownStore?: string,
 ): Promise<void> {
-  const lines = new LogWriter(stdout, false, TIMES.log);
-  const log = openLog(config.logLevel, lines, stdout, TIMES.log);
+  const lines = new LogWriter(stdout, false, times.log);
+  const log = openLog(config.logLevel, lines, stdout, times.log);
   let operations: OperationsListener | undefined;
   try {
-    const opened = await openOperations(config, log, TIMES);
+    const opened = await openOperations(config, log, times);
     if (!(opened instanceof PortRefused)) operations = opened;
     const start = config.workers === 1 ? startService : startWorkers;
     // A start may wait for others.
-    const service = await Promise.race([start(config, log, operations?.port), stop.then(() => undefined)]);
+    const service = await Promise.race([
+      start(config, log, operations?.port, times),
+      stop.then(() => undefined),
+    ]);
     if (service === undefined) return log.info({ signal: await stop }, 'stopped');
     operations?.serve(service);
     const { url, pageUrl: page, store } = service;
@@ -67,7 +69,7 @@ export async function serve(
     for (const warning of config.warnings) log.warn(warning);
 
     log.info({ signal: await stop }, 'stopping');
-    const overdue = setTimeout(() => process.kill(process.pid, 'SIGKILL'), TIMES.commands.lastResort);
+    const overdue = setTimeout(() => process.kill(process.pid, 'SIGKILL'), times.commands.lastResort);
     operations?.drain();
     await service.close();
     clearTimeout(overdue);

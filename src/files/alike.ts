@@ -13,9 +13,9 @@ export function toTheEye(text: string): string {
   return text.replaceAll(INVISIBLE, '').normalize('NFC').replaceAll(/\s+/g, ' ').trim();
 }
 
-/** 32 bits of a text (FNV-1a, of UTF-16 code units), after those of the texts before it. */
-export function digestOf(text: string, before = 0x811c9dc5, prime = 0x01000193): number {
-  let digest = before | 0;
-  for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), prime);
+/** 32 bits of a text (FNV-1a, of UTF-16 code units). */
+export function digestOf(text: string): number {
+  let digest = 0x811c9dc5;
+  for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), 0x01000193);
   return digest;
 }

@@ -8,7 +8,7 @@ import { OperatorError } from '../operator-error.ts';
 export type Field = keyof BookFields;
 
 /** The name of the column for each field of a book. */
-export interface Columns extends Readonly<Record<Field, string | undefined>> {
+export interface Columns extends Readonly<Partial<Record<Field, string | undefined>>> {
   /** Columns whose first year is used for a book that has none in `year`. */
   readonly otherYears: readonly string[];
   /** Columns that say what a row is, if it is a book. */
@@ -272,10 +272,7 @@ function wordsOf(lines: string): string[] {
 /** A name with damaged bytes stays another one than that without them. */
 function plain(name: string): string {
   // Dublin Core, with the language of the text: `dc.title[en]`, `Dublin Core:Title`.
-  const own = name
-    .toWellFormed()
-    .toLowerCase()
-    .replace(/^(?:dc|dcterms|dublin core)\s*[.:](.*?)(?:\[[\w-]*\])?$/, '$1');
+  const own = name.toLowerCase().replace(/^(?:dc|dcterms|dublin core)\s*[.:](.*?)(?:\[[\w-]*\])?$/, '$1');
   // Some letters are not composed of another one and an accent.
   const simple = own.replaceAll('ł', 'l').replaceAll('ı', 'i').replaceAll('ß', 'ss');
   return simple.normalize('NFD').replace(/[^\p{L}\p{N}\ufffd]+/gu, '');

@@ -65,7 +65,7 @@ export async function readHeader(input: TextInput, options: ReadingOptions): Pro
   if (count > MAX_COLUMNS) throw new OperatorError(`The header has more than ${MAX_COLUMNS} columns.`);
   if (names.some((name) => name.includes('\0'))) {
     const encoding = names[0]?.startsWith('\0') ? 'utf-16be' : 'utf-16le';
-    const isBinary = !tokenizer.beginning(count).isWellFormed();
+    const isBinary = tokenizer.beginning(count).includes('\ufffd');
     throw new NotText(
       isBinary
         ? BINARY

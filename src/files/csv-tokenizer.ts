@@ -2,7 +2,7 @@
 // also mixed; within quotes they belong to the field. Blanks may follow a closing quote, and stand before the opening one
 // if both are in one line, between commas or semicolons. In other fields, quotes are ordinary characters. Programs that
 // write tabs or bars often write quotes as they are: there, quotes are also ordinary where they would make a row malformed,
-// or join rows or fields, and the row is whole without them.
+// or join rows, and the row is whole without them.
 // Does not: return a record whose end has not arrived yet. The record is read again from its beginning when there is
 // more text.
 
@@ -89,10 +89,7 @@ export class Tokenizer {
         if (end === -1 && !ended) return false;
         at = end === -1 ? length : afterBlanks(text, end, delimiter);
         const isClosed = end !== -1 && (at === length || isEnd(text.charCodeAt(at), delimiter));
-        // Short rows are allowed: a row that is whole without its quotes has no others that join its fields.
-        const joinsFields =
-          this.#rowLengths.length > 0 && isClosed && text.slice(from, end).includes(this.delimiter);
-        if (end === from || ((!isClosed || joinsFields) && this.#isRow(text, from, count))) {
+        if (end === from || (!isClosed && this.#isRow(text, from, count))) {
           at = from; // its quotes are ordinary characters
         } else {
           form = this.#form;

@@ -1,6 +1,4 @@
-// Owns: bytes as text, decoded piece by piece.
-// Does not: take damage for a character of the file. Each sequence of bytes that is invalid in the encoding becomes a
-// lone surrogate, which no valid text has: the record can be read, and is written with U+FFFD in its place.
+// Owns: bytes as text, decoded piece by piece, and whether any of them are invalid in the encoding. U+FFFD stands for those.
 
 import { InvalidOption } from '../operator-error.ts';
 
@@ -9,17 +7,6 @@ import { InvalidOption } from '../operator-error.ts';
  * such as euc-kr and big5, it decodes some characters, and invalid bytes, as different characters.
  */
 const EXACT = /^(?:utf-|ibm|iso-8859-|koi8-|macintosh|windows-|x-mac-)/;
-
-/** What stands for invalid bytes; the flag `u` keeps pairs of surrogates together. */
-export const DAMAGED = /[\ud800-\udfff]/u;
-const DAMAGE = '\udfff';
-
-/** U+FFFD in the encodings that have it. */
-const REPLACEMENTS: Readonly<Record<string, readonly number[]>> = {
-  'utf-8': [0xef, 0xbf, 0xbd],
-  'utf-16le': [0xfd, 0xff],
-  'utf-16be': [0xff, 0xfd],
-};
 
 /** The encoding of a byte order mark. */
 export function markOf([one, two, three, four]: Uint8Array): string | undefined {
@@ -33,8 +20,9 @@ export class Decoder {
   /** Its standard name, in lower case. */
   readonly encoding: string;
   readonly #decoder: TextDecoder;
-  /** The bytes at the end that begin a character. */
-  #begun: Uint8Array = new Uint8Array();
+  readonly #strict: TextDecoder;
+  /** Whether bytes so far are invalid. */
+  isDamaged = false;
 
   /** @throws OperatorError when there is no such encoding, or it would not be decoded exactly. */
   constructor(label: string) {
@@ -50,54 +38,16 @@ export class Decoder {
       throw new InvalidOption(
         `The encoding "${label}" is not supported: convert the file to UTF-8 with iconv first.`,
       );
+    this.#strict = new TextDecoder(label, { ignoreBOM: true, fatal: true });
   }
 
   decode(piece: Uint8Array, isLast: boolean): string {
-    const bytes = joined(this.#begun, piece);
-    const end = isLast ? bytes.length : this.#completeEnd(bytes);
-    this.#begun = bytes.slice(end);
-    const complete = bytes.subarray(0, end);
-    const text = this.#decoder.decode(complete);
-    return text.includes('\ufffd') ? this.#decodeDamaged(complete) : text;
-  }
-
-  /** Where the last complete character ends. */
-  #completeEnd(bytes: Uint8Array): number {
-    const { length } = bytes;
-    const { encoding } = this;
-    if (encoding.startsWith('utf-16')) {
-      const whole = length - (length % 2);
-      const high = bytes[whole - (encoding === 'utf-16le' ? 1 : 2)] ?? 0;
-      return high >= 0xd8 && high < 0xdc ? whole - 2 : whole;
+    const options = { stream: !isLast };
+    try {
+      if (!this.isDamaged) this.#strict.decode(piece, options);
+    } catch {
+      this.isDamaged = true;
     }
-    const last = encoding === 'utf-8' ? bytes.subarray(-3).findLastIndex((byte) => byte >= 0xc0) : -1;
-    return last === -1 ? length : Math.max(0, length - 3) + last;
+    return this.#decoder.decode(piece, options);
   }
-
-  /** Decodes bytes of which some are invalid, or are U+FFFD. */
-  #decodeDamaged(bytes: Uint8Array): string {
-    const replacement = REPLACEMENTS[this.encoding];
-    const step = this.encoding.startsWith('utf-16') ? 2 : 1;
-    let text = '';
-    let from = 0;
-    for (let at = 0; replacement !== undefined && at < bytes.length; at += step) {
-      if (!replacement.every((byte, index) => bytes[at + index] === byte)) continue;
-      text += `${withDamage(this.#decoder.decode(bytes.subarray(from, at)))}\ufffd`;
-      from = at + replacement.length;
-    }
-    return text + withDamage(this.#decoder.decode(bytes.subarray(from)));
-  }
-}
-
-/** A text in which each U+FFFD stands for damage, as in a file of rejected rows. */
-export function withDamage(text: string): string {
-  return text.replaceAll('\ufffd', DAMAGE);
-}
-
-export function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
-  if (one.length === 0) return other;
-  const both = new Uint8Array(one.length + other.length);
-  both.set(one);
-  both.set(other, one.length);
-  return both;
 }

@@ -129,7 +129,7 @@ function skipSpace(text: string, start: number): number {
 }
 
 /** Where a JSON value ends (-1 if not in this text), and how deeply it is nested. Its brackets need not match. */
-export function findEnd(text: string, start: number): { end: number; deepest: number } {
+function findEnd(text: string, start: number): { end: number; deepest: number } {
   let depth = 0;
   let deepest = 0;
   let at = start;

@@ -11,17 +11,17 @@ import {
   findColumns,
   firstYear,
   isOtherThing,
+  isTitle,
   keepsIds,
   NO_BOOK,
   NoTitleColumn,
   namesOf,
   type WantedColumns,
 } from './columns.ts';
-import { elsewhere, unfinished } from './json-shape.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
 import { readAuthors, readYearIn } from './json-values.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
-import { isFull, NOT_AN_ID, readBatches, readFileId, shorten, textOf } from './rows.ts';
+import { NOT_AN_ID, readBatches, readFileId, shorten, textOf } from './rows.ts';
 import { TextInput } from './text-input.ts';
 import { isNewYear } from './years.ts';
 
@@ -33,8 +33,6 @@ const BEGINNING = 1024 * 1024;
 
 /** Python writes them for a number that is missing. */
 const NOT_A_NUMBER = /"\s*:\s*-?(?:NaN|Infinity)\s*[,}]/;
-
-const WITHOUT_BOOK = 'has neither a title nor an author nor a year';
 
 /** What is wrong with a record, and in which column. */
 class FieldError {
@@ -59,8 +57,13 @@ export async function readJson(
   const columns = columnsOf(first, names, options.columns, format);
   const keepIds = first.length > 0 && keepsIds(names, options.ids);
   const recordsOf = (from: TextInput, splitter: ArraySplitter | LineSplitter) => {
-    const records = new JsonRecords(from, splitter, columns, keepIds);
-    return readBatches(from, (batch) => records.fill(batch));
+    return readBatches(from, (batch) => {
+      const record = splitter.next(from);
+      if (record === undefined) return false;
+      batch.size += record.text.length;
+      add(batch, record, { input: from, columns, keepIds });
+      return true;
+    });
   };
   return {
     format,
@@ -69,18 +72,9 @@ export async function readJson(
     columns,
     header: undefined,
     batches: recordsOf(input, makeSplitter()),
-    again: (records) => recordsOf(TextInput.of(records), new LineSplitter()),
+    again: (records) => recordsOf(TextInput.of(records, input.isDamaged), new LineSplitter()),
   };
 }
-
-const NO_COLUMNS: Columns = {
-  title: undefined,
-  author: undefined,
-  year: undefined,
-  otherYears: [],
-  kinds: [],
-  isExport: false,
-};
 
 /**
  * @param first the objects at the beginning; none if the file has no records.
@@ -92,7 +86,7 @@ function columnsOf(
   wanted: WantedColumns,
   format: 'json' | 'jsonl',
 ): Columns {
-  if (first.length === 0) return NO_COLUMNS;
+  if (first.length === 0) return { otherYears: [], kinds: [], isExport: false };
   try {
     const columns = findColumns(names, wanted);
     // As a text, it is Project Gutenberg's own date; as an object of CSL, the date of publication.
@@ -102,6 +96,23 @@ function columnsOf(
     if (!(error instanceof NoTitleColumn)) throw error;
     throw elsewhere(first, format === 'json') ?? error;
   }
+}
+
+/** Why no record has a title, if it is elsewhere. @param isArray whether the records are in one. */
+function elsewhere(
+  [first = {}, ...others]: readonly JsonObject[],
+  isArray: boolean,
+): OperatorError | undefined {
+  const members = Object.entries(first);
+  const [list] = members.find(([, value]) => Array.isArray(value) && value.some(isJsonObject)) ?? [];
+  if (list !== undefined && others.length === 0 && !isArray)
+    return new OperatorError(
+      `The records are in the list "${list}" within the file: make a file of that list, from its [ to its ].`,
+    );
+  const titled = members.filter(([, value]) => isJsonObject(value) && Object.keys(value).some(isTitle));
+  const [[member] = []] = titled;
+  if (member === undefined || titled.length > 1) return undefined;
+  return new OperatorError(`The title is within "${member}" of each record: make that object the record.`);
 }
 
 /**
@@ -122,9 +133,6 @@ async function readFirst(
     input.rewind();
     return [];
   }
-  const fault = parse(record) === undefined && splitter instanceof LineSplitter;
-  const reason = fault ? unfinished(record.text, record.line) : undefined;
-  if (reason !== undefined) throw reason;
   const beginning = shorten(record.text);
   const objects: JsonObject[] = [];
   try {
@@ -137,7 +145,7 @@ async function readFirst(
   }
   if (objects.every((object) => Object.keys(object).length === 0))
     throw new OperatorError(
-      `None of the first records is a JSON object that has a key; the first one is ${beginning}.`,
+      `None of the first records is a JSON object that has a key; the first one is ${beginning}. Put each book on one line, or all between [ and ] with commas.`,
     );
   input.rewind();
   return objects;
@@ -147,73 +155,46 @@ function parse(record: JsonRecord): JsonObject | undefined {
   return record.isDeep ? undefined : parseJsonObject(record.text);
 }
 
-class JsonRecords {
-  readonly #input: TextInput;
-  readonly #splitter: ArraySplitter | LineSplitter;
-  readonly #columns: Columns;
-  readonly #keepIds: boolean;
+/** How the records of a file become books. */
+interface HowRead {
+  readonly input: TextInput;
+  readonly columns: Columns;
+  readonly keepIds: boolean;
+}
 
-  constructor(input: TextInput, splitter: ArraySplitter | LineSplitter, columns: Columns, keepIds: boolean) {
-    this.#input = input;
-    this.#splitter = splitter;
-    this.#columns = columns;
-    this.#keepIds = keepIds;
-  }
-
-  /** @returns false when it needs more text, or there is no more. */
-  fill(batch: OpenBatch): boolean {
-    while (!isFull(batch)) {
-      const record = this.#splitter.next(this.#input);
-      if (record === undefined) return false;
-      batch.size += record.text.length;
-      this.#add(batch, record);
-    }
-    return true;
-  }
-
-  #add(batch: OpenBatch, record: JsonRecord): void {
-    const object = parse(record);
-    if (object === undefined) {
-      const other = NOT_A_NUMBER.test(record.text)
-        ? 'has NaN or Infinity: write null'
-        : 'is not a JSON object';
-      const reason = record.isDeep ? 'is nested too deeply' : other;
-      this.#refuse(batch, record, undefined, record.text, reason);
-      return;
-    }
-    const columns = this.#columns;
-    try {
-      if (!namesOf(columns).some((name) => Object.hasOwn(object, name)))
-        throw new FieldError(undefined, WITHOUT_BOOK);
-      const fields = readFields(object, columns);
-      const id = this.#keepIds ? readId(object) : undefined;
-      const original = id === undefined ? undefined : record.text;
-      batch.books.push({ ...fields, id, line: record.line, original });
-    } catch (error) {
-      if (!(error instanceof FieldError)) throw error;
-      const value = ownValue(object, error.column);
-      this.#refuse(batch, record, error.column, value, this.#damageIn(value, record) ?? error.reason);
-    }
-  }
-
-  /** Damaged bytes, unlike a lone surrogate, are not escaped. */
-  #damageIn(value: unknown, { text, line }: JsonRecord): string | undefined {
-    const joined = readAuthors(value);
-    if (typeof joined !== 'string' || !this.#input.isDamaged || text.isWellFormed()) return undefined;
-    return this.#input.damageIn(joined, line);
-  }
-
-  #refuse(
-    batch: OpenBatch,
-    record: JsonRecord,
-    column: string | undefined,
-    value: unknown,
-    reason: string,
-  ): void {
+function add(batch: OpenBatch, record: JsonRecord, { input, columns, keepIds }: HowRead): void {
+  const object = parse(record);
+  const refuse = (column: string | undefined, value: unknown, reason: string) => {
     const { line, text: original } = record;
-    const takesReason = parse(record) !== undefined;
     const shown = shorten(typeof value === 'object' ? JSON.stringify(value) : `${value ?? ''}`);
-    batch.refused.push({ line, column, value: shown, reason, original, takesReason });
+    batch.refused.push({ line, column, value: shown, reason, original, takesReason: object !== undefined });
+  };
+  if (object === undefined) {
+    const isOfPython = NOT_A_NUMBER.test(record.text);
+    const other = isOfPython ? 'has NaN or Infinity: write null' : 'is not a JSON object';
+    refuse(undefined, record.text, record.isDeep ? 'is nested too deeply' : other);
+    return;
+  }
+  const damageIn = (column: string | undefined) => {
+    if (!input.isDamaged || !record.text.includes('\ufffd')) return undefined; // it is escaped, if at all
+    const text = readAuthors(ownValue(object, column));
+    return text === undefined ? undefined : input.damageIn(text, record.line);
+  };
+  try {
+    if (!namesOf(columns).some((name) => Object.hasOwn(object, name)))
+      throw new FieldError(undefined, 'has neither a title nor an author nor a year');
+    const fields = readFields(object, columns);
+    for (const column of [columns.title, columns.author]) {
+      const damage = damageIn(column);
+      if (damage !== undefined) throw new FieldError(column, damage);
+    }
+    const id = keepIds ? readId(object) : undefined;
+    const original = id === undefined ? undefined : record.text;
+    batch.books.push({ ...fields, id, line: record.line, original });
+  } catch (error) {
+    if (!(error instanceof FieldError)) throw error;
+    const { column, reason } = error;
+    refuse(column, ownValue(object, column), damageIn(column) ?? reason);
   }
 }
 

@@ -112,10 +112,6 @@ const NOTHING = {
 /** Characters of a value that a message shows. */
 const SHOWN = 80;
 
-export function isFull(batch: OpenBatch): boolean {
-  return batch.books.length + batch.refused.length >= BATCH_RECORDS || batch.size >= BATCH_TEXT;
-}
-
 export function textOf(field: 'title' | 'author', text: string, { isExport }: Columns): string {
   return !isExport && NOTHING[field].test(text) ? '' : text;
 }
@@ -134,32 +130,31 @@ export function shorten(value: string): string {
 
 /**
  * Reads all records. If the file cannot be read to its end, everything before the fault is yielded first.
- * @param fill reads records from the available text; false when it needs more text, or there is no more.
+ * @param readInto reads a record from the available text; false when it needs more text, or there is no more.
  */
 export async function* readBatches(
   input: TextInput,
-  fill: (batch: OpenBatch) => boolean,
+  readInto: (batch: OpenBatch) => boolean,
 ): AsyncGenerator<ReadBatch, void, undefined> {
   let going = true;
   let fault: unknown;
   try {
     while (going) {
       const batch: OpenBatch = { books: [], refused: [], short: 0, size: 0 };
+      const { books, refused } = batch;
+      const isFull = () => books.length + refused.length >= BATCH_RECORDS || batch.size >= BATCH_TEXT;
       try {
-        while (going && !fill(batch)) {
-          if (!input.ended) {
-            await input.more();
-            continue;
-          }
-          going = false;
-          input.assertUtf8();
+        while (going && !isFull()) {
+          if (readInto(batch)) continue;
+          going = !input.ended;
+          if (going) await input.more();
+          else input.assertUtf8();
         }
       } catch (error) {
         going = false;
         fault = error;
       }
-      const { books, refused, short } = batch;
-      if (books.length + refused.length > 0) yield { books, refused, short, position: input.position };
+      if (books.length + refused.length > 0) yield { ...batch, position: input.position };
     }
     if (fault !== undefined) throw fault;
   } finally {

@@ -1,7 +1,7 @@
 // Owns: the text of a file as it is read: the part still needed, the line numbers, and whether the file is UTF-8.
 
 import { OperatorError } from '../operator-error.ts';
-import { DAMAGED, Decoder, joined, markOf, withDamage } from './decoding.ts';
+import { Decoder, markOf } from './decoding.ts';
 
 /** Characters of one record, at most. An unclosed quote must not read a whole file into memory. */
 const LONGEST_RECORD = 16 * 1024 * 1024;
@@ -17,6 +17,17 @@ const PIECE = 16 * 1024;
 
 /** A character that encodings write differently. */
 const BEYOND_ASCII = /[^\0-\x7f]/u;
+
+/** What stands for invalid bytes. Where there are any, it cannot be told from one that the file has. */
+const DAMAGED = /\ufffd/u;
+
+/** Once there are so many letters for each damaged byte and one more, no other encoding is possible. */
+const CERTAIN = 10;
+
+/** Letters of Europe and curved quotes: other encodings hardly ever have their bytes in UTF-8. */
+const TELLING = /[\u00c0-\u017f\u2010-\u203a]/u;
+/** Damaged bytes for each of them, at most. */
+const OF_ONE = 10;
 
 const LF = 10;
 const CR = 13;
@@ -52,8 +63,10 @@ export class TextInput {
   #unread: Uint8Array = new Uint8Array();
   /** Whether the bytes reach the end of the file. */
   #isFetched = false;
-  readonly #evidence = new Evidence();
-  #isOfRejects = false;
+  /** Counts in the text so far: letters beyond ASCII, telling ones among them, and damaged bytes. */
+  #letters = 0;
+  #telling = 0;
+  #damaged = 0;
   #hasLookedThrough = false;
   /** The first damaged text that is needed. */
   #damage: { readonly line: number; readonly text: string } | undefined;
@@ -67,9 +80,7 @@ export class TextInput {
   position = 0;
   /** Whether the text reaches the end of the file. */
   ended = false;
-  /** Whether there is U+0000 in the text. */
-  holdsNul = false;
-  /** Whether there are damaged bytes in the text. */
+  /** Whether each U+FFFD counts as damaged bytes. */
   isDamaged = false;
 
   /** @param encoding a label of the WHATWG Encoding Standard, of UTF-8, UTF-16 or single bytes; if undefined, that of the byte order mark, else UTF-8. */
@@ -79,11 +90,9 @@ export class TextInput {
   }
 
   /** Of a text that is there already. */
-  static of(text: string): TextInput {
+  static of(text: string, isDamaged: boolean): TextInput {
     const input = new TextInput(nothing(), 'utf-8');
-    input.#set(text);
-    input.ended = true;
-    return input;
+    return Object.assign(input, { text, isDamaged, ended: true });
   }
 
   /** Reads this many characters of the beginning, or all if the file has fewer. */
@@ -110,25 +119,40 @@ export class TextInput {
     let read = 0;
     while (!this.ended && (read === 0 || read < (this.#looksThrough ? LOOKED_THROUGH : wanted))) {
       const piece = this.#decode(await this.#readBytes());
-      this.#evidence.add(piece);
+      this.#weigh(piece);
       pieces.push(piece);
       read += piece.length;
     }
-    this.#hasLookedThrough ||= this.#evidence.hasDamage;
+    this.#hasLookedThrough ||= this.isDamaged;
     const text = pieces.join('');
-    this.#set(this.ended && text.endsWith(END_OF_DOS) ? text.slice(0, -1) : text);
+    this.text = this.ended && text.endsWith(END_OF_DOS) ? text.slice(0, -1) : text;
+    this.at = 0;
   }
 
   get #looksThrough(): boolean {
-    const { hasDamage, isCertain } = this.#evidence;
-    return hasDamage && !isCertain && !this.#hasLookedThrough;
+    return this.isDamaged && !this.#isCertain && !this.#hasLookedThrough;
   }
 
-  #set(text: string): void {
-    this.text = this.#isOfRejects ? withDamage(text) : text;
-    this.at = 0;
-    this.holdsNul = text.includes('\0');
-    this.isDamaged = !this.text.isWellFormed();
+  /** Whether the file is UTF-8, as something says, or as its letters show. */
+  get #isCertain(): boolean {
+    return this.#encoding !== undefined || this.#letters >= CERTAIN * (this.#damaged + 1);
+  }
+
+  /**
+   * Whether text with bytes that are not UTF-8 is UTF-8 nevertheless: it has at least as many letters beyond ASCII as
+   * damaged bytes, or a tenth of them if they are telling. By chance, about one letter of GBK in ten is one of UTF-8, and
+   * fewer in encodings of single bytes.
+   */
+  get #isUtf8(): boolean {
+    return this.#isCertain || this.#letters >= this.#damaged || OF_ONE * this.#telling >= this.#damaged;
+  }
+
+  #weigh(piece: string): void {
+    if (this.#isCertain || !BEYOND_ASCII.test(piece)) return;
+    const damaged = this.isDamaged ? count(piece, DAMAGED) : 0;
+    this.#damaged += damaged;
+    this.#letters += count(piece, BEYOND_ASCII) - damaged;
+    this.#telling += count(piece, TELLING);
   }
 
   /**
@@ -137,12 +161,11 @@ export class TextInput {
    * @throws NotUtf8 or NotText when all of the file has been read and none of it is UTF-8.
    */
   damageIn(text: string, line: number): string | undefined {
-    const [damage] = DAMAGED.exec(text) ?? [];
     // By chance, letters of another encoding are also those of UTF-8.
-    if (damage === undefined && !(this.#evidence.hasDamage && BEYOND_ASCII.test(text))) return undefined;
+    if (!this.isDamaged || !BEYOND_ASCII.test(text)) return undefined;
     this.#damage ??= { line, text };
     this.assertUtf8();
-    if (damage === undefined) return undefined;
+    if (!DAMAGED.test(text)) return undefined;
     const encoding = this.#decoder?.encoding.toUpperCase() ?? 'UTF-8';
     return `has a damaged character: \ufffd is not ${encoding}`;
   }
@@ -152,19 +175,15 @@ export class TextInput {
    * @throws NotUtf8 or NotText when a text that was needed is damaged, and none of the file is UTF-8.
    */
   assertUtf8(): void {
-    if (this.#damage === undefined || this.#encoding !== undefined) return;
-    if (!this.ended || this.#evidence.isUtf8) return;
+    if (this.#damage === undefined || !this.ended || this.#isUtf8) return;
     if (this.text.slice(this.at, this.at + PIECE).includes('\0')) throw new NotText(BINARY);
     throw new NotUtf8(this.#damage.line, this.#damage.text);
   }
 
   /** Takes the file for one of rejected rows: it is UTF-8, and damage is U+FFFD there. */
   takeForRejects(): void {
-    const { at } = this;
-    this.#evidence.isCertain = true;
-    this.#isOfRejects = true;
-    this.#set(this.text);
-    this.at = at;
+    this.#encoding ??= 'utf-8';
+    this.isDamaged = true;
   }
 
   /** Goes back to the beginning of the file. Valid only before `more` has dropped text. */
@@ -216,55 +235,26 @@ export class TextInput {
   }
 
   #decode(bytes: Uint8Array): string {
-    if (this.#decoder !== undefined) return this.#decoder.decode(bytes, this.ended);
-    const mark = markOf(bytes);
+    const mark = this.#decoder === undefined ? markOf(bytes) : undefined;
     this.#encoding ??= mark;
-    this.#decoder = new Decoder(this.#encoding ?? 'utf-8');
+    this.#decoder ??= new Decoder(this.#encoding ?? 'utf-8');
     // A byte order mark of UTF-8 is not part of the text, whatever its encoding.
-    const content = mark === 'utf-8' ? bytes.subarray(3) : bytes;
-    return this.#decoder.decode(content, this.ended).replace(/^\uFEFF+/, '');
+    const text = this.#decoder.decode(mark === 'utf-8' ? bytes.subarray(3) : bytes, this.ended);
+    this.isDamaged ||= this.#decoder.isDamaged;
+    return this.position === bytes.length ? text.replace(/^\uFEFF+/, '') : text;
   }
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array, void, void> {}
 
-/** Once there are so many letters for each damaged byte and one more, no other encoding is possible. */
-const CERTAIN = 10;
-
-/** Letters of Europe and curved quotes: other encodings hardly ever have their bytes in UTF-8. */
-const TELLING = /[\u00c0-\u017f\u2010-\u203a]/u;
-/** Damaged bytes for each of them, at most. */
-const OF_ONE = 10;
-
-/**
- * Whether text with bytes that are not UTF-8 is UTF-8 nevertheless: it has at least as many letters beyond ASCII as
- * damaged bytes, or a tenth of them if they are telling. By chance, about one letter of GBK in ten is one of UTF-8, and
- * fewer in encodings of single bytes.
- */
-class Evidence {
-  #letters = 0;
-  #telling = 0;
-  #damaged = 0;
-  isCertain = false;
-
-  get hasDamage(): boolean {
-    return this.#damaged > 0;
-  }
-
-  get isUtf8(): boolean {
-    return this.isCertain || this.#letters >= this.#damaged || OF_ONE * this.#telling >= this.#damaged;
-  }
-
-  add(piece: string): void {
-    if (this.isCertain || !BEYOND_ASCII.test(piece)) return;
-    const damaged = count(piece, DAMAGED);
-    this.#damaged += damaged;
-    this.#letters += count(piece, BEYOND_ASCII) - damaged;
-    this.#telling += count(piece, TELLING);
-    this.isCertain = this.#letters >= CERTAIN * (this.#damaged + 1);
-  }
-}
-
 function count(text: string, character: RegExp): number {
   return text.match(new RegExp(character, 'gu'))?.length ?? 0;
+}
+
+function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
+  if (one.length === 0) return other;
+  const both = new Uint8Array(one.length + other.length);
+  both.set(one);
+  both.set(other, one.length);
+  return both;
 }

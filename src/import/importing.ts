@@ -2,16 +2,12 @@
 
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/rows.ts';
-import { type BulkStore, type StoredBooks, UnknownOutcome } from '../stores/bulk.ts';
-import { TIMES } from '../times.ts';
-import { AlikeBooks } from './alike.ts';
+import { type StoredBooks, UnknownOutcome } from '../stores/bulk.ts';
+import type { Times } from '../times.ts';
 import type { ImportMode } from './modes.ts';
 
 /** Later ones are rarely years. */
 const LAST_LIKELY_YEAR = 2100;
-
-/** Lines of books that a message names. */
-const NAMED = 10;
 
 /** Bytes of the file that are read at once, while those before them are stored. */
 const PIECE_BYTES = 1024 * 1024;
@@ -30,9 +26,6 @@ export class Tally {
   ofTheFuture = 0;
   /** Books of a year that began when it was still 31 December in UTC, as the file has it. */
   newYears = 0;
-  /** Books that are the same to the eye as another, and the lines of the first ones. */
-  alike = 0;
-  alikeLines: readonly number[] = [];
   /** Books that lack a field, by the name of the field. */
   lacking = Object.fromEntries(FIELD_NAMES.map((name) => [name, 0])) as Record<keyof BookFields, number>;
   /** Rejected records whose ids belong to other books. */
@@ -69,11 +62,10 @@ export interface BatchReport {
 export interface ImportParts {
   readonly reading: Reading;
   readonly mode: ImportMode;
-  /** The books that are there before. */
-  readonly store: BulkStore;
   readonly report: BatchReport;
   /** Ends the work at a point where nothing is half done. */
   readonly signal: AbortSignal;
+  readonly times: Pick<Times['import'], 'confirmPause'>;
   /** Throws when stored books may be lost, since another host takes the writes by now. */
   assertNewest(): Promise<void>;
 }
@@ -82,7 +74,6 @@ export interface ImportParts {
 export class Import {
   readonly #parts: ImportParts;
   readonly #batches: AsyncIterator<ReadBatch>;
-  readonly #alike = new AlikeBooks();
   #done = new Tally();
   /** What is done and stays, and since when that is known. */
   #confirmed = this.#done;
@@ -107,10 +98,9 @@ export class Import {
   async run(): Promise<Outcome> {
     let failure: unknown;
     try {
-      await this.#alike.remember(this.#parts.store);
       while (await this.#hasMore()) {
         await this.#storeGroup();
-        if (performance.now() > this.#confirmedAt + TIMES.import.confirmPause) await this.#confirm();
+        if (performance.now() > this.#confirmedAt + this.#parts.times.confirmPause) await this.#confirm();
       }
       this.#parts.signal.throwIfAborted();
     } catch (error) {
@@ -183,11 +173,6 @@ export class Import {
     tally.short += short;
     tally.ofTheFuture += books.filter(({ year }) => year > LAST_LIKELY_YEAR).length;
     tally.newYears += books.filter(({ isNewYear }) => isNewYear).length;
-    for (const book of books) {
-      if (!this.#alike.add(book)) continue;
-      tally.alike += 1;
-      if (tally.alike <= NAMED) tally.alikeLines = [...tally.alikeLines, book.line];
-    }
     tally.line = books.at(-1)?.line ?? tally.line;
   }
 

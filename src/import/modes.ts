@@ -3,7 +3,7 @@
 import { type Book, type BookFields, isSameBook } from '../books/book.ts';
 import { type ReadBook, type RefusedRecord, shorten } from '../files/rows.ts';
 import { type BulkStore, countBooks, type StoredBooks } from '../stores/bulk.ts';
-import { TIMES } from '../times.ts';
+import type { Times } from '../times.ts';
 
 /** Rows that are stored together, batch by batch. */
 export type Group = AsyncIterable<readonly ReadBook[]>;
@@ -24,18 +24,16 @@ export interface Target {
   readonly store: BulkStore;
   /** In a dry run: a store, empty at first, for the rows that would be stored. */
   readonly scratch: BulkStore | undefined;
+  readonly times: Times['import'];
 }
-
-/** A group is one transaction, and others that write to a SQLite file wait for it: nothing is read from the file meanwhile. */
-const ONE_TRANSACTION = { pieces: 1, time: TIMES.sqlite.bulkTransaction };
 
 /** Pieces that are compared with all books together. More need more temporary space. */
 const COMPARED_PIECES = 64;
 
 /** Stores every row as a new book. */
-export function addAll({ store, scratch: sink = store }: Target): ImportMode {
+export function addAll({ store, scratch: sink = store, times }: Target): ImportMode {
   return {
-    ...ONE_TRANSACTION,
+    ...oneTransaction(times),
     take: (group) => storeTogether(sink, (stored) => sink.insert(noted(group, stored))),
   };
 }
@@ -52,7 +50,7 @@ export function skipExisting({ store, scratch }: Target): ImportMode {
 }
 
 /** Stores books with the ids of the file. A row is skipped if the book with its id equals it, and rejected if not. */
-export function keepIds({ store, scratch }: Target): ImportMode {
+export function keepIds({ store, scratch, times }: Target): ImportMode {
   const sink = scratch ?? store;
   /** Books that are created in the meantime get no ids up to this one. Undefined before the first group. */
   let reservedThrough: number | undefined;
@@ -73,7 +71,7 @@ export function keepIds({ store, scratch }: Target): ImportMode {
   }
 
   return {
-    ...ONE_TRANSACTION,
+    ...oneTransaction(times),
     take: (group, refuse) =>
       storeTogether(sink, async (stored) => {
         for await (const rows of group) {
@@ -84,6 +82,11 @@ export function keepIds({ store, scratch }: Target): ImportMode {
         }
       }),
   };
+}
+
+/** A group is one transaction, and others that write to the store may wait for it: nothing is read from the file meanwhile. */
+function oneTransaction({ transaction: time }: Times['import']) {
+  return { pieces: 1, time };
 }
 
 /**

@@ -35,7 +35,7 @@ export class Rejects {
   readonly #reading: Reading;
   readonly #path: string;
   readonly #output: Output | undefined;
-  /** Whether the standard output has a row. Nothing can be changed there afterwards. */
+  /** Whether a row is written. */
   #isBegun = false;
   #file: { readonly handle: FileHandle; readonly path: string } | undefined;
 
@@ -68,49 +68,38 @@ export class Rejects {
    */
   async add(records: readonly RefusedRecord[]): Promise<void> {
     if (records.length === 0) return;
-    const { before, between, after } = refusedFrame(this.#reading);
+    const { before, between } = refusedFrame(this.#reading);
     const rows = records.map((record) => asRefused(record, this.#reading)).join(between);
+    await this.#write((this.#isBegun ? between : before) + rows);
+    this.#isBegun = true;
+  }
+
+  /**
+   * @returns the path of the file, or `-`; undefined if nothing was rejected.
+   * @throws NoRejects when the end cannot be written.
+   */
+  async close(): Promise<string | undefined> {
+    try {
+      if (this.#isBegun) await this.#write(refusedFrame(this.#reading).after);
+    } finally {
+      await this.#file?.handle.close();
+    }
+    return this.#isBegun ? (this.#file?.path ?? '-') : undefined;
+  }
+
+  async #write(text: string): Promise<void> {
     if (this.#output !== undefined) {
-      await write(this.#output, (this.#isBegun ? between : before) + rows);
-      this.#isBegun = true;
+      const { stdout, stop } = this.#output;
+      await Promise.race([new Promise((resolve) => stdout.write(text, resolve)), stop]);
       return;
     }
-    const text = rows + after;
     try {
-      if (this.#file === undefined) {
-        this.#file = await create(this.#path);
-        await this.#file.handle.appendFile(before + text);
-      } else {
-        // The file is complete after each addition, however the import ends.
-        const { handle } = this.#file;
-        const end = (await handle.stat()).size - after.length;
-        await handle.truncate(end);
-        try {
-          await handle.appendFile(between + text);
-        } catch (error) {
-          await handle.truncate(end); // on a full disk, the earlier records and the end still fit
-          await handle.appendFile(after);
-          throw error;
-        }
-      }
+      this.#file ??= await create(this.#path);
+      await this.#file.handle.appendFile(text);
     } catch (error) {
       throw new NoRejects(this.#path, error as Error);
     }
   }
-
-  /** @returns the path of the file, or `-`; undefined if nothing was rejected. */
-  async close(): Promise<string | undefined> {
-    if (this.#output !== undefined) {
-      if (this.#isBegun) await write(this.#output, refusedFrame(this.#reading).after);
-      return this.#isBegun ? '-' : undefined;
-    }
-    await this.#file?.handle.close();
-    return this.#file?.path;
-  }
-}
-
-async function write({ stdout, stop }: Output, text: string): Promise<void> {
-  await Promise.race([new Promise((resolve) => stdout.write(text, resolve)), stop]);
 }
 
 async function create(path: string): Promise<{ handle: FileHandle; path: string }> {

@@ -27,6 +27,29 @@ const FORMATS: Readonly<Record<Format, string>> = {
   jsonl: 'JSON Lines',
 };
 
+/** What the result says of some rows: of one, of several, and the rest of the sentence. */
+const REMARKS = [
+  ['short', 'row ends', 'rows end', 'before the last column in use: what is missing was read as empty.'],
+  [
+    'ofTheFuture',
+    'book has a year',
+    'books have years',
+    'after 2100: are these dates? --year names another column.',
+  ],
+  [
+    'newYears',
+    'date in UTC, on 31 December, is',
+    'dates in UTC, on 31 December, are',
+    'midnight in another time zone: stored as the new year.',
+  ],
+  [
+    'withTakenId',
+    'row has an id that belongs to another book:',
+    'rows have ids that belong to other books:',
+    '--ids new gives every row a new one.',
+  ],
+] as const;
+
 export interface ReportOptions {
   /** The name of the file in messages. */
   readonly name: string;
@@ -90,8 +113,12 @@ export class ImportReport implements BatchReport {
   /** @returns the exit code: 0 if every row is in the catalogue. */
   async end(outcome: Outcome): Promise<number> {
     this.#progress.end();
-    const rejects = await this.#rejects?.close();
-    const { tally, failure } = outcome;
+    let { failure } = outcome;
+    const rejects = await this.#rejects?.close().catch((error: unknown) => {
+      failure ??= error;
+      return undefined;
+    });
+    const { tally } = outcome;
     const { read, refused, books } = tally;
     if (this.#output.stderr.isTTY && refused > SHOWN_REFUSALS) {
       this.#warn(`and ${refused - SHOWN_REFUSALS} more rejected rows.`);
@@ -114,32 +141,9 @@ export class ImportReport implements BatchReport {
       const to = rejects === '-' ? 'the standard output' : rejects;
       this.#say(`${rows} written to ${to}${this.#options.isDryRun || rejects === '-' ? '' : advice}.`);
     }
-    const { withTakenId, ofTheFuture, newYears, short, alike, alikeLines } = tally;
-    if (short > 0) {
-      const rows = counted(short, 'row ends', 'rows end');
-      this.#say(`${rows} before the last column in use: what is missing was read as empty.`);
-    }
-    if (alike > 0) {
-      const one = 'book is probably there twice, and differs';
-      const books = counted(alike, one, 'books are probably there twice, and differ');
-      const lines = alike > alikeLines.length ? [...alikeLines, '…'] : alikeLines;
-      const where = `line${alike === 1 ? '' : 's'} ${lines.join(', ')}`;
-      this.#say(`${books} only in blanks or in how letters are composed: ${where}.`);
-    }
-    if (ofTheFuture > 0) {
-      const years = counted(ofTheFuture, 'book has a year', 'books have years');
-      this.#say(`${years} after 2100: are these dates? --year names another column.`);
-    }
-    if (newYears > 0) {
-      const dates = counted(newYears, 'date in UTC, on 31 December, is', 'dates in UTC, on 31 December, are');
-      this.#say(`${dates} midnight in another time zone: stored as the new year.`);
-    }
-    if (withTakenId > 0) {
-      const one = 'row has an id that belongs to another book: --ids new gives it a new one';
-      const several = 'rows have ids that belong to other books: --ids new gives them new ones';
-      this.#say(`${counted(withTakenId, one, several)}.`);
-    }
-    const trouble = this.#explain(outcome);
+    for (const [name, one, several, rest] of REMARKS)
+      if (tally[name] > 0) this.#say(`${counted(tally[name], one, several)} ${rest}`);
+    const trouble = this.#explain({ ...outcome, failure });
     if (trouble !== undefined) this.#warn(trouble);
     return trouble === undefined && refused === 0 ? 0 : 1;
   }

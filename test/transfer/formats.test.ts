@@ -49,7 +49,7 @@ quotes as they are, beside tabs » title\tauthor\n"Repent, Harlequin!\tEllison\n
 quotes as they are, beside bars » title|review|author\nOne|"Loved it|A\nTwo||B\nThree|nice"|C\nFour|x|"D\nFive|y|"E\n
 → 2 One/A/0 | 3 Two/B/0 | 4 Three/C/0 | 5 Four/"D/0 | 6 Five/"E/0
 quotes that join fields, beside tabs » title\treview\tauthor\tyear\ttags\nB\t"great\tbook"\t1985\t\n"a\tb"\tc\tC\t1\tx\n
-→ 2 B/book"/1985 | 3 a\tb/C/1
+→ 3 a\tb/C/1 ✗ 2 has 4 fields, the header has 5
 quotes that join fields » title,author,year,notes\n"Dune,Herbert",1965,\n"Eats, Shoots",Truss,2003\n
 → 3 Eats, Shoots/Truss/2003 ✗ 2 has 3 fields, the header has 4
 quotes that join rows » title,review,author,year\nOne,"Loved it,A,1985\nTwo,ok,B,1982\n\nThree,nice",C,1990\nFour,"a, b\nc, d, e",D,1991\nFive,A,1,"x\n",,,\nSeven,"y,C\nEight,z",D\nNine,"x,A,1\nTen\nEleven,y",B,2\n
@@ -241,26 +241,27 @@ describe('encodings', () => {
     ['a,\xe1,b\n\xc3\xa9,x,\n', ['2 a/b/0', '3 é//0']],
     ['\xc3\xa9,x,\na,\xe1\xe1\xe1\xe1\xe1,b\n', ['2 é//0', '3 a/b/0']],
     ['a,\xe1,b\n', ['2 a/b/0']], // nothing else shows the encoding, and nothing needs it
-    ['\xe1,x,b\n\xc3\xa9,x,\n', ['3 é//0'], ['2 title "\u{dfff}" has a damaged character: � is not UTF-8']],
+    ['\xe1,x,b\n\xc3\xa9,x,\n', ['3 é//0'], ['2 title "\ufffd" has a damaged character: � is not UTF-8']],
     [
       'z,\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9,z\na,x,\xc3\nd,\xc3\xa9,\xf0\x9f\x98\ng,x,"\xe2\x82"\r\n"\xc3",x,e\n',
       ['2 z/z/0'],
       [
-        '3 author "\u{dfff}" has a damaged character: � is not UTF-8',
-        '4 author "\u{dfff}" has a damaged character: � is not UTF-8',
-        '5 author "\u{dfff}" has a damaged character: � is not UTF-8',
-        '6 title "\u{dfff}" has a damaged character: � is not UTF-8',
+        '3 author "\ufffd" has a damaged character: � is not UTF-8',
+        '4 author "\ufffd" has a damaged character: � is not UTF-8',
+        '5 author "\ufffd" has a damaged character: � is not UTF-8',
+        '6 title "\ufffd" has a damaged character: � is not UTF-8',
       ],
     ],
     [
       '"a\n\xc3\xa9\n\xff",x,b\nc,"\n\xed\xa0\x80\xc3\xa9\xc3\xa9\xc3\xa9\n",d\n',
       ['5 c/d/0'],
-      ['2 title "a\né\n\u{dfff}" has a damaged character: � is not UTF-8'],
+      ['2 title "a\né\n\ufffd" has a damaged character: � is not UTF-8'],
     ],
+    ['\xef\xbf\xbd,x,b\n\xc3\xa9,\xef\xbf\xbd,\xc3\xa9\n', ['2 \ufffd/b/0', '3 é/é/0']], // without any damage
     [
-      '\xef\xbf\xbd,x,b\n\xc0\x80,x,\xc3\xa9\n',
-      ['2 \ufffd/b/0'],
-      ['3 title "\u{dfff}\u{dfff}" has a damaged character: � is not UTF-8'],
+      '\xc3\xa9,\xff,b\n\xef\xbf\xbd,x,b\n',
+      ['2 é/b/0'],
+      ['3 title "\ufffd" has a damaged character: � is not UTF-8'],
     ],
     ['a,\xe1\0,b\nc,\xc3\xa9,d\0\n', ['2 a/b/0'], ['3 author "d\0" has a NUL character']],
   ];
@@ -389,8 +390,15 @@ describe('a file', () => {
     [/no column "id"/, 'title\na\n', { ids: 'keep' }],
     [/no column "id"/, '{"title":"a"}', { ids: 'keep' }],
     [/begins with neither \[ nor \{/, 'title\n', { name: 'a.json' }],
-    [/^Line 1 has only the beginning of an object/, '{\n  "title": "a",\n  "author": [{"name":"b"}]\n}\n'],
-    [/^None of the first records is a JSON object .+; the first one is 1\.$/, '1\n2\n', { format: 'jsonl' }],
+    [
+      /^None of the first records .+ all between \[ and \] with commas\.$/,
+      '{\n  "title": "a",\n  "author": [{"name":"b"}]\n}\n',
+    ],
+    [
+      /^None of the first records is a JSON object .+; the first one is 1\. Put/,
+      '1\n2\n',
+      { format: 'jsonl' },
+    ],
     [/^None of the first records/, '{"title":"a"}x', { format: 'json' }],
     ...DELIMITERS.map(
       (delimiter) =>

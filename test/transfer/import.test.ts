@@ -94,7 +94,7 @@ for (const { name, freshUrl } of STORES) {
         'second.csv:5: id "8" belongs to another book: "a"',
       ]);
       assert.match(second.stdout, /^4 rows read: 1 imported, 1 already there, 2 refused\.$/m);
-      const advice = /^2 rows have ids that belong to other books: --ids new gives them new ones\.$/m;
+      const advice = /^2 rows have ids that belong to other books: --ids new gives every row a new one\.$/m;
       assert.match(second.stdout, advice);
       const reason = (title: string) => `"id: belongs to another book: ""${title}"""\n`;
       assert.equal(
@@ -309,33 +309,13 @@ describe('import', () => {
     assert.equal(stderr, `a.csv: CSV, title from "Title", no author, no year\na.csv: ${advice}\n`);
   });
 
-  test('the report names what was read otherwise than it stands, and books that are the same to the eye', async () => {
-    const url = await storeWith([{ id: 1, title: 'Cien a\u{f1}os', author: 'G', year: 1967 }]);
-    const titles = [
-      'Cien an\u{303}os',
-      'Cien\u{a0}an\u{303}os ',
-      'Cien  a\u{f1}os',
-      'Cien a\u{f1}os\u{200b}\u{fe0f}',
-      'Cien A\u{f1}os',
-    ];
-    const rows = titles.map((title) => `${title},G,1967\n`).join('');
-    const folder = folderWith({
-      'one.csv': 'title\nIt\nIt \n',
-      'books.csv': `My books,,\n\ntitle,author,year\n${rows}Emma,J\nEmma \nIt, K,1986\nIt,K,1986\n`,
-    });
-    const { code, stdout, stderr } = await importing(url, folder, 'books.csv');
+  test('the report names what was read otherwise than it stands', async () => {
+    const folder = folderWith({ 'books.csv': 'My books,,\n\ntitle,author,year\nEmma,J\nEmma \nIt,K,1986\n' });
+    const { code, stdout, stderr } = await importing(await SQLITE.freshUrl(), folder, 'books.csv');
     assert.equal(code, 0);
     assert.match(stderr, /^books\.csv: left out above the header: My books,,$/m);
-    assert.match(stdout, /^9 rows read: 9 imported, 0 already there, 0 refused\.$/m);
+    assert.match(stdout, /^3 rows read: 3 imported, 0 already there, 0 refused\.$/m);
     assert.match(stdout, /^2 rows end before the last column in use: what is missing was read as empty\.$/m);
-    const alike =
-      /^5 books are probably there twice, and differ only in blanks or in how letters are composed: lines 4, 5, 6, 7, 12\.$/m;
-    assert.match(stdout, alike);
-    const one = await importing(url, folder, 'one.csv --dry-run');
-    assert.match(one.stdout, /^1 book is probably there twice, and differs only in .+: line 3\.$/m);
-    const again = await importing(url, folder, 'books.csv --dry-run');
-    assert.match(again.stdout, alike);
-    assert.match(again.stdout, /^9 rows read: 0 imported, 9 already there, 0 refused\.$/m);
   });
 
   test('rejected rows go to the standard output, but to no device or pipe; damaged bytes are shown', async () => {

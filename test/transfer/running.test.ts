@@ -14,7 +14,7 @@ import type { BookFields } from '../../src/books/book.ts';
 import { run } from '../../src/cli.ts';
 import type { Reading } from '../../src/files/rows.ts';
 import { Import } from '../../src/import/importing.ts';
-import { type BulkStore, countBooks } from '../../src/stores/bulk.ts';
+import { countBooks } from '../../src/stores/bulk.ts';
 import { Progress } from '../../src/terminal/progress.ts';
 import { booksOf, countOf, manyBooks } from '../support/books.ts';
 import { refusedWith, runCommand } from '../support/command.ts';
@@ -252,10 +252,10 @@ describe('import', () => {
         return { books: [book], refused: [], short: 0, position };
       });
       const reading = { batches: Readable.from(batches) } as unknown as Reading;
-      const store = { count: async () => Number.POSITIVE_INFINITY } as unknown as BulkStore;
       const signal = new AbortController().signal;
       const report = { note: async () => {} };
-      const work = new Import({ reading, mode, store, report, signal, assertNewest: async () => {} });
+      const times = { confirmPause: 2000 };
+      const work = new Import({ reading, mode, report, signal, times, assertNewest: async () => {} });
       const { tally } = await work.run();
       assert.deepEqual([taken, tally.read, tally.books], [expected, 3, 3]);
     }
