@@ -7,7 +7,7 @@ import type { Page, Search } from '../../books/search.ts';
 import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { INDEX_VERSION, MOST_AT_ONCE, PAUSE_FOR_WRITERS } from '../book-index.ts';
-import { findPage, type SearchableIndex } from '../finding.ts';
+import { findPage, type SearchableIndex } from '../search-pages.ts';
 import type { Statement } from '../search-sql.ts';
 import { buildIndex, type IndexState, indexSome, MADE_AT, STATE, STEP, WHOLE_STATE } from './book-index.ts';
 import type { Connections } from './connections.ts';

@@ -8,7 +8,7 @@ import type { Page, Search, WantedWord } from '../../books/search.ts';
 import { StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { PAUSE_FOR_WRITERS } from '../book-index.ts';
-import { findPage, type SearchableIndex } from '../finding.ts';
+import { findPage, type SearchableIndex } from '../search-pages.ts';
 import type { Statement } from '../search-sql.ts';
 import { countPending, SqliteIndex } from './book-index.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
