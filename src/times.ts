@@ -92,9 +92,10 @@ export const TIMES = {
     search: 4 * SECOND,
     catchUp: SECOND,
     count: 2 * SECOND,
-    /** Of one transaction that indexes, for which writers wait; and until the next one, unless others write. */
+    /** Of one transaction that indexes, for which writers wait. */
     step: 5,
-    stepPause: 1,
+    /** That it waits for others who write. */
+    indexLock: 50,
     /** Until the next look for books to index; and, while requests wait for changes, for those of other processes. */
     idlePause: SECOND,
     changesPause: 100,

@@ -6,7 +6,7 @@ import type { QueryResultRow } from 'pg';
 import type { Page, Search } from '../../books/search.ts';
 import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
-import { INDEX_VERSION, MOST_AT_ONCE, PAUSE_FOR_WRITERS } from '../book-index.ts';
+import { INDEX_VERSION, MOST_AT_ONCE, Pace } from '../book-index.ts';
 import { findPage, type SearchableIndex } from '../search-pages.ts';
 import type { Statement } from '../search-sql.ts';
 import { buildIndex, type IndexState, indexSome, MADE_AT, STATE, STEP, WHOLE_STATE } from './book-index.ts';
@@ -40,10 +40,8 @@ export class PostgresFinder {
   #indexing: Promise<number> | undefined;
   /** When that began. */
   #indexingSince = 0;
-  /** How many books were not indexed when they were counted, without those that this process has indexed since; and when to count again. */
-  #counted = 0;
-  #countsAt = 0;
-  /** About how many books were not indexed at the latest look. */
+  readonly #pace = new Pace();
+  /** About how many books are not indexed. */
   unindexed = 0;
 
   /**
@@ -164,18 +162,12 @@ export class PostgresFinder {
     }
   }
 
-  /** While many books are not indexed, they are counted once a second. */
-  async #state(deadline = Number.POSITIVE_INFINITY): Promise<IndexState> {
+  /** Of many books that are not indexed, the background knows the number better. */
+  async #state(deadline?: number): Promise<IndexState> {
     const state = await this.#ask<IndexState>(STATE, deadline, 'book_index_state');
-    if (state.unindexed <= STEP) {
-      this.#countsAt = 0;
-      return state;
-    }
-    if (performance.now() > this.#countsAt) {
-      this.#counted = (await this.#ask<IndexState>(WHOLE_STATE, deadline)).unindexed;
-      this.#countsAt = performance.now() + this.#times.idlePause;
-    }
-    return { ...state, unindexed: Math.max(state.unindexed, this.#counted) };
+    return state.unindexed <= STEP
+      ? state
+      : { ...state, unindexed: Math.max(state.unindexed, this.unindexed) };
   }
 
   /** @returns the one row of a statement. */
@@ -188,18 +180,17 @@ export class PostgresFinder {
     return (await this.#connections.query<Row>('searches', text, [], end, name))[0] as Row;
   }
 
-  /** Indexes some books in each of these places, unless that is in progress already; then it waits for the end of it. */
-  #index(places: readonly string[]): Promise<number> {
+  /** Indexes some books of each of these shards, unless that is in progress already; then it waits for the end of it. */
+  #index(shards: readonly string[]): Promise<number> {
     if (this.#indexing !== undefined) return this.#indexing;
     this.#indexingSince = performance.now();
     const end = this.#indexingSince + this.#times.indexStep;
     const index = async () => {
       let indexed = 0;
-      for (const place of places)
+      for (const shard of shards)
         indexed += await this.#connections.transaction('searches', end, (query) =>
-          indexSome(query, place, this.#times.turn),
+          indexSome(query, shard, this.#times.turn),
         );
-      this.#counted -= indexed;
       return indexed;
     };
     this.#indexing = index().finally(() => {
@@ -211,45 +202,51 @@ export class PostgresFinder {
   /** Indexes in the background, for as long as the store is open. */
   async #follow(): Promise<void> {
     const { signal } = this.#closing;
-    let rest = 0;
-    while (!signal.aborted) {
+    for (let rest = 0; ; ) {
       await pause(rest, undefined, { ref: false, signal }).catch(() => {});
+      if (signal.aborted) return;
       rest = this.#times.idlePause * (0.5 + Math.random());
       try {
-        if (!signal.aborted) await this.#indexAll(signal);
+        if (await this.#indexMore(signal)) rest = 0;
       } catch {
         // The store is away, or the disk is full. Searches report it.
       }
     }
   }
 
-  async #indexAll(signal: AbortSignal): Promise<void> {
-    const end = performance.now() + this.#times.indexStatement;
-    await this.#keeper?.keep(end);
-    const state = await this.#state();
-    if (state.version !== INDEX_VERSION) return;
-    if (!state.isComplete) return this.#build(signal);
-    let { unindexed, behind } = state;
-    this.unindexed = unindexed;
-    if (unindexed === 0) {
-      const compare = async () => (await this.#keeper?.compare(end)) ?? true;
+  /** Indexes for about a second. @returns whether more is left. */
+  async #indexMore(signal: AbortSignal): Promise<boolean> {
+    const { idlePause, indexStatement } = this.#times;
+    const began = performance.now();
+    await this.#keeper?.keep(began + indexStatement);
+    let state = await this.#ask<IndexState>(WHOLE_STATE);
+    if (state.version !== INDEX_VERSION) return false;
+    if (!state.isComplete) {
+      await this.#build(signal);
+      return false;
+    }
+    this.unindexed = state.unindexed;
+    if (state.unindexed === 0) {
+      const compare = async () => (await this.#keeper?.compare(began + indexStatement)) ?? true;
       this.#isCompared ||= await compare().catch(() => true); // counting may take too long
-      return;
+      return false;
     }
-    while (unindexed > 0 && !signal.aborted) {
-      const began = performance.now();
-      const { written } = await this.#ask<Written>(WRITTEN);
-      if ((await this.#index(behind)) === 0) return; // another process has done it
-      ({ unindexed, behind } = await this.#state());
-      this.unindexed = unindexed;
-      if ((await this.#ask<Written>(WRITTEN)).written > written) {
-        const inProportion = (performance.now() - began) * PAUSE_FOR_WRITERS; // a step may wait for a lock
-        const rest = Math.min(this.#times.idlePause, inProportion);
-        await pause(rest, undefined, { ref: false, signal });
-      }
+    while (state.unindexed > 0) {
+      const step = performance.now();
+      const indexed = await this.#index(state.behind);
+      if (indexed === 0) return false; // another process has done it
+      const rest = this.#pace.pauseAfter(
+        performance.now() - step,
+        (await this.#ask<Written>(WRITTEN)).written,
+      );
+      await pause(Math.min(idlePause, rest), undefined, { ref: false, signal }); // a step may have waited for a lock
+      if (performance.now() > began + idlePause) return true;
+      this.unindexed -= indexed;
+      state = await this.#state();
+      this.unindexed = state.unindexed;
     }
-    const deadline = performance.now() + this.#times.indexStatement;
-    await this.#connections.query('searches', TIDY, [], deadline);
+    await this.#connections.query('searches', TIDY, [], performance.now() + indexStatement);
+    return false;
   }
 
   /** Makes the first index, on a connection whose statements may take long. */

@@ -31,7 +31,7 @@ import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { Turn } from '../turn.ts';
-import { countPending, INDEXED_TO } from './book-index.ts';
+import { countUnindexed, INDEXED_TO } from './book-index.ts';
 import { DurableReads } from './durable-reads.ts';
 import { OpenFile } from './file.ts';
 import type { GivenUp, SearchRequest } from './finder.ts';
@@ -234,7 +234,7 @@ class SqliteStore implements BookStore {
   metrics(): Metric[] {
     return [
       metric('sqlite_open_lists', this.#lists.count),
-      metric('unindexed_books', countPending(this.#reads.db) ?? {}),
+      metric('unindexed_books', countUnindexed(this.#reads.db) ?? {}),
       metric('kept_changes', countChanges(this.#reads.db) ?? {}),
       metric('sqlite_file_bytes', { ...sizeAt('books', this.#path), ...sizeAt('log', `${this.#path}-wal`) }),
     ];
