@@ -62,7 +62,7 @@ class SqliteFinder implements SearchableIndex {
   #end = 0;
   /** Milliseconds that a statement with its words takes before `in_time` is called. */
   #uninterrupted = 0;
-  /** Whether a search has waited for the index in vain. The next ones wait less, until it has everything. */
+  /** Whether a search has waited for the index without success. The next ones wait less, until it has everything. */
   #isLate = false;
   /** Whether the index was compared with the books. */
   #isCompared = false;
