@@ -41,7 +41,7 @@ export interface IndexDialect {
   collectedFirst(source: string): string;
   /** Ids as the value that `wantedBooks` has. */
   idsValue(ids: readonly number[]): string;
-  /** SQL after `from`: the books with these ids, each with its place among them. */
+  /** SQL after `from`: the books with these ids, each with its ordinal among them. */
   wantedBooks(ids: string): string;
   /** SQL for a condition that fails when a search has taken too long; it follows conditions. */
   deadlineTest(id: string): string;
@@ -154,12 +154,12 @@ export class SearchStatement {
     // The inner query reads no texts, which may be a megabyte each.
     return this.#end(`
       select ${ID_AND_FIELDS}, found from (
-        select id, place, count(*) over () as found, row_number() over (order by place) as position,
-          sum(${TEXT_BYTES}) over (order by place) as bytes
+        select id, ordinal, count(*) over () as found, row_number() over (order by ordinal) as position,
+          sum(${TEXT_BYTES}) over (order by ordinal) as bytes
         from ${this.#dialect.wantedBooks(this.#add(this.#dialect.idsValue(ids)))}
       ) as page join books using (id)
       where bytes <= ${PAGE_BYTES} or position = 1
-      order by place`);
+      order by ordinal`);
   }
 
   #end(sql: string): Statement {

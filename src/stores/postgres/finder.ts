@@ -22,7 +22,7 @@ import type { Standby } from './standby.ts';
 /** The part of a search's time that a standby has; then the primary is asked. */
 const STANDBY_SHARE = 2 / 3;
 
-// Moves the newest words to their place in the index, where they are found faster. It needs the rights of the owner;
+// Moves the newest words into the index proper, where they are found faster. It needs the rights of the owner;
 // without them, the server does it by itself, later.
 const TIDY = "select gin_clean_pending_list('book_index_words')";
 
