@@ -85,16 +85,12 @@ export class SearchStatement {
     this.#dialect = dialect;
   }
 
-  /** The number of matches, if there are no more than so many; else one more. */
-  countUpTo(most: number, selection: Selection): Statement {
+  /** The number of matches, or one more than `most` if there are more. */
+  count(selection: Selection, most?: number): Statement {
+    const matching = this.#matching(selection, true);
     return this.#end(
-      `select count(*) from (select 1 from ${this.#matching(selection, true)} limit ${most + 1}) as hits`,
+      `select count(*) from ${most === undefined ? matching : `(select 1 from ${matching} limit ${most + 1}) as hits`}`,
     );
-  }
-
-  /** The number of all matches. */
-  countAll(selection: Selection): Statement {
-    return this.#end(`select count(*) from ${this.#matching(selection, true)}`);
   }
 
   /** The number of matches, if there are no more than so many, and with it the rows of the page; else one more, and none. */
@@ -172,10 +168,6 @@ export class SearchStatement {
     return this.#dialect.placeholder(this.#values.length);
   }
 
-  #addWords(words: readonly WantedWord[]): string {
-    return this.#add(this.#dialect.wordsValue(words));
-  }
-
   /**
    * The rows of a page.
    * @param ids SQL that selects their ids, in their order. It reads as little as possible of the rows before them.
@@ -193,7 +185,7 @@ export class SearchStatement {
     const isBare = isCount && conditions.length === 0;
     const source =
       words.length > 0
-        ? this.#dialect.allWithWords(this.#addWords(words), isBare)
+        ? this.#dialect.allWithWords(this.#add(this.#dialect.wordsValue(words)), isBare)
         : 'book_index i where true';
     return `${source}${this.#comparisons(conditions)}${this.#rest(selection)}${this.#dialect.deadlineTest(this.#idOf(selection))}`;
   }
@@ -214,9 +206,8 @@ export class SearchStatement {
   #tests(selection: Selection): string {
     const { words, conditions } = selection;
     const others = `${this.#comparisons(conditions)}${this.#rest(selection)}`;
-    return words.length === 0
-      ? others
-      : `${others} and ${this.#dialect.hasWords(this.#addWords(words), words)}`;
+    if (words.length === 0) return others;
+    return `${others} and ${this.#dialect.hasWords(this.#add(this.#dialect.wordsValue(words)), words)}`;
   }
 
   #comparisons(conditions: readonly Condition[]): string {
@@ -226,8 +217,7 @@ export class SearchStatement {
   }
 
   #rest({ isRest: relevance }: Selection): string {
-    if (relevance === undefined) return '';
-    return ` and not (${this.#beginsSo(relevance)})`;
+    return relevance === undefined ? '' : ` and not (${this.#beginsSo(relevance)})`;
   }
 
   #beginsSo({ key, before }: Relevance): string {
@@ -237,36 +227,33 @@ export class SearchStatement {
   /** SQL to follow conditions: only this part of the rows, in its order. */
   #cut(part: Part, id: string = COLUMNS.id): string {
     const { offset, most } = part;
-    const place = this.#afterPlace(part, id);
-    const order = this.#orderBy(part, id);
-    return `${place}${order} limit ${this.#add(most)}${offset > 0 ? ` offset ${this.#add(offset)}` : ''}`;
+    const sorted = `${this.#afterPlace(part, id)}${this.#orderBy(part, id)}`;
+    return `${sorted} limit ${this.#add(most)}${offset > 0 ? ` offset ${this.#add(offset)}` : ''}`;
   }
 
   #orderBy({ order }: Part, id: string = COLUMNS.id): string {
-    const columns = this.#columns(order, id).map(
-      ({ sql, isDescending }) => `${sql}${isDescending ? ' desc' : ''}`,
-    );
-    return ` order by ${columns.join(', ')}`;
+    const columns = this.#columns(order, id);
+    return ` order by ${columns.map(({ sql, isDescending }) => `${sql}${isDescending ? ' desc' : ''}`)}`;
   }
 
   /** SQL for the rows after a place (keyset pagination). */
   #afterPlace({ order, after }: Part, id: string = COLUMNS.id): string {
     if (after === undefined) return '';
-    const directions = isRelevance(order) ? [false] : order.map(({ isDescending }) => isDescending);
-    const isBeyond = (isDescending = false) => (isDescending ? '<' : '>');
-    if (directions.every((direction) => direction === directions[0])) {
-      const row = this.#columns(order, id).map(({ sql }) => sql);
-      return ` and (${row}) ${isBeyond(directions[0])} (${after.map((value) => this.#add(value))})`;
-    }
     const columns = this.#columns(order, id);
+    const [first] = columns as [Column];
+    const isBeyond = ({ isDescending }: Column) => (isDescending ? '<' : '>');
+    if (columns.every(({ isDescending }) => isDescending === first.isDescending)) {
+      const row = columns.map(({ sql }) => sql);
+      return ` and (${row}) ${isBeyond(first)} (${after.map((value) => this.#add(value))})`;
+    }
     const alternatives = columns.map((column, position) => {
       const equal = columns
         .slice(0, position)
         .map(({ sql }, before) => `${sql} = ${this.#add(after[before] as Value)} and `);
-      return `${equal.join('')}${column.sql} ${isBeyond(column.isDescending)} ${this.#add(after[position] as Value)}`;
+      return `${equal.join('')}${column.sql} ${isBeyond(column)} ${this.#add(after[position] as Value)}`;
     });
     // The first comparison lets the index be read from there on.
-    const bound = `${columns[0]?.sql} ${isBeyond(directions[0])}= ${this.#add(after[0] as Value)}`;
+    const bound = `${first.sql} ${isBeyond(first)}= ${this.#add(after[0] as Value)}`;
     return ` and ${bound} and (${alternatives.map((sql) => `(${sql})`).join(' or ')})`;
   }
 

@@ -66,6 +66,7 @@ const EMPTY = [
 /** The role lacks a right. */
 const FORBIDDEN = '42501';
 
+/** Whether all tables of the index are there, and its sorted part. */
 const DESCRIBE = `
   select to_regclass('book_index') is not null and exists (
     select from pg_attribute where attrelid = to_regclass('book_index_state') and attname = 'place'
@@ -152,13 +153,6 @@ interface Position extends LogPosition {
   readonly isComplete: boolean;
 }
 
-interface IndexTables {
-  /** Whether all tables of the index are there. */
-  readonly hasTables: boolean;
-  /** Whether the sorted part is there. */
-  readonly isSorted: boolean;
-}
-
 /**
  * Indexes the books of some rows of the log of one shard.
  * @param query sends a statement of a transaction that does nothing else.
@@ -212,8 +206,7 @@ export async function prepareIndex(
 
 /** The statements that begin the index; none if it is sound. */
 async function missingFrom(query: Query, isDistributed: boolean): Promise<string[]> {
-  const [tables] = await query<IndexTables>(DESCRIBE);
-  const { hasTables, isSorted } = tables as IndexTables;
+  const [{ hasTables, isSorted } = {}] = await query<{ hasTables?: boolean; isSorted?: boolean }>(DESCRIBE);
   const [state] = hasTables ? await query<{ follows: boolean | null; isComplete: boolean }>(FOLLOWS) : [];
   if (state?.follows && (isSorted || !state.isComplete)) return [];
   // In this order: a book that is stored in between is in the log for the index.
@@ -265,12 +258,8 @@ export async function* buildIndex(
   yield 0;
 }
 
-/** The words of a book as a `tsvector` is written; those of each field are marked. */
+/** The words of a book as a `tsvector` is written; those of each field are marked. No word has a quote or a backslash. */
 function vectorOf({ titleWords, authorWords }: IndexEntry): string {
-  return `${lexemes(titleWords, '1A')} ${lexemes(authorWords, '2B')}`;
-}
-
-/** No word has a quote or a backslash. */
-function lexemes(words: string, position: string): string {
-  return words.replace(/[^ ]+/g, `'$&':${position}`);
+  const marked = (words: string, mark: string) => words.replace(/[^ ]+/g, `'$&':${mark}`);
+  return `${marked(titleWords, '1A')} ${marked(authorWords, '2B')}`;
 }

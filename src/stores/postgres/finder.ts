@@ -16,7 +16,7 @@ import { connectToWritable, type Hosts } from './hosts.ts';
 import { beginWithin } from './limits.ts';
 import { WRITTEN, type Written } from './log.ts';
 import type { LogKeeper } from './log-keeper.ts';
-import { CANCELED, codeOf, queryOn } from './query.ts';
+import { CANCELED, codeOf, type Query, queryOn } from './query.ts';
 import type { Standby } from './standby.ts';
 
 /** The part of a search's time that a standby has; then the primary is asked. */
@@ -72,13 +72,13 @@ export class PostgresFinder {
     try {
       return await this.#find(search, deadline, most);
     } catch (error) {
-      if (isLate(error)) return () => this.#find(search, deadline, undefined);
+      if (isLate(error)) return () => this.#find(search, deadline, Number.POSITIVE_INFINITY);
       throw error;
     }
   }
 
-  /** @param most undefined for a long search. */
-  async #find(search: Search, deadline: number, most: number | undefined): Promise<Page> {
+  /** @param most infinite for a long search. */
+  async #find(search: Search, deadline: number, most: number): Promise<Page> {
     for (;;) {
       await this.#keeper?.keep(deadline);
       const { madeAt, unindexed } = await this.#catchUp(deadline);
@@ -91,41 +91,36 @@ export class PostgresFinder {
     }
   }
 
-  #findOnPrimary(search: Search, deadline: number, most: number | undefined): Promise<Page> {
-    const connections = this.#connections;
+  #findOnPrimary(search: Search, deadline: number, most: number): Promise<Page> {
     const end = this.#endOf(deadline, most);
-    const query: Select = (kind, sql, values) => connections.query(kind, sql, [...values], end);
-    return findPage(search, indexBy(query, most));
+    const select: Select = (kind, text, values) => this.#connections.query(kind, text, values, end);
+    return findPage(search, indexBy(select, most));
   }
 
   /** When the statements of a search that begin now have to end. */
-  #endOf(deadline: number, most = Number.POSITIVE_INFINITY): number {
+  #endOf(deadline: number, most: number): number {
     return Math.min(deadline, performance.now() + most + this.#times.notice);
   }
 
   /** Includes what was indexed before the search, since the standby is read at a later moment. */
-  async #findOnStandby(
-    search: Search,
-    deadline: number,
-    most: number | undefined,
-  ): Promise<Page | undefined> {
+  async #findOnStandby(search: Search, deadline: number, most: number): Promise<Page | undefined> {
     const { statement, notice } = this.#times;
     const share = performance.now() + (deadline - performance.now()) * STANDBY_SHARE;
     const found = await this.#standby?.read(async (client, release) => {
       const end = this.#endOf(share, most);
       let before = '';
       // One transaction each: a count may fail alone.
-      const query: Select = async (kind, text, values) => {
+      const select: Select = async (kind, text, values) => {
         const limit = Math.min(statement[kind], end - notice - performance.now());
         if (limit <= 0) throw LONG;
         client.query(before + beginWithin(limit)).catch(() => {}); // if it fails, so does what follows
         before = 'commit; ';
-        return queryOn(client, limit + notice)(text, [...values]).catch((error) => {
+        return queryOn(client, limit + notice)(text, values).catch((error) => {
           throw codeOf(error) === CANCELED ? LONG : error;
         });
       };
-      const page = await findPage(search, indexBy(query, most)).catch((error: unknown) => {
-        if (most !== undefined && isLate(error)) return LONG; // the standby stays
+      const page = await findPage(search, indexBy(select, most)).catch((error: unknown) => {
+        if (most < Number.POSITIVE_INFINITY && isLate(error)) return LONG; // the standby stays
         throw error;
       });
       client.query('commit').catch(() => {});
@@ -268,24 +263,19 @@ function isLate(error: unknown): boolean {
 }
 
 /** Sends a statement that reads. */
-type Select = (
-  kind: 'searches' | 'counts',
-  sql: string,
-  values: readonly unknown[],
-) => Promise<readonly object[]>;
+type Select = (kind: 'searches' | 'counts', ...statement: Required<Parameters<Query>>) => Promise<object[]>;
 
-/** The index as one search sees it; `most` is undefined for a long one. */
-function indexBy(query: Select, most: number | undefined): SearchableIndex {
-  const isShort = most !== undefined;
-  const select = async (kind: Parameters<Select>[0], { sql, values }: Statement): Promise<unknown[][]> =>
-    (await query(kind, sql, values)).map(Object.values);
+/** The index as one search sees it; `most` is infinite for a long one. */
+function indexBy(select: Select, most: number): SearchableIndex {
+  const isShort = most < Number.POSITIVE_INFINITY;
+  const rows = async (kind: 'searches' | 'counts', { sql, values }: Statement): Promise<unknown[][]> =>
+    (await select(kind, sql, [...values])).map(Object.values);
   return {
     dialect: POSTGRES_DIALECT,
-    select: (statement) => select('searches', statement),
+    select: (statement) => rows('searches', statement),
     count: async (statement) => {
       try {
-        const [[count] = []] = await select(isShort ? 'searches' : 'counts', statement);
-        return Number(count);
+        return Number((await rows(isShort ? 'searches' : 'counts', statement))[0]?.[0]);
       } catch (error) {
         if (isShort || !(error instanceof StoreUnavailable)) throw error;
         return undefined;

@@ -13,7 +13,7 @@ import { Checksum } from '../checksum.ts';
 import { hasBooks, openExisting, openForWriting } from './structure.ts';
 import { AS_CSV, chunksOf, IN_FILE } from './text.ts';
 
-/** The content of a file: the number of books, and the SHA-256 of their export as CSV. */
+/** The content of a file; the checksum is the SHA-256 of its export as CSV. */
 interface Content {
   readonly books: number;
   readonly checksum: string;
@@ -61,11 +61,10 @@ export async function copyBackup(
   onProgress: OnProgress,
 ): Promise<Content> {
   const companion = companionsOf(finalPath(path)).find(existsSync);
-  if (companion !== undefined) {
+  if (companion !== undefined)
     throw new Error(
       `${companion} exists, so ${path} may be in use or incomplete: make a backup of it, and restore that`,
     );
-  }
   await pipeline(createReadStream(path), createWriteStream(to), { signal });
   {
     using copy = openExisting(to);

@@ -1,6 +1,6 @@
 // Owns: searching a SQLite file, in separate threads: a search may take seconds, and reads on the main thread must not
-// wait for it. One keeps the index up to date, in the background and before a search, and gives up a search that takes long.
-// The other one has these.
+// wait for it. One thread follows the log, in the background and before a search, and gives up searches that take long; the
+// other one has these.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
@@ -60,7 +60,7 @@ class SqliteFinder implements SearchableIndex {
   readonly #index: SqliteIndex;
   /** When the search in progress has to end. */
   #end = 0;
-  /** Milliseconds that a statement with its words takes before `in_time` is called. */
+  /** How many milliseconds a statement with its words runs before SQLite first calls `in_time`. */
   #uninterrupted = 0;
   /** Whether a search has waited for the index without success. The next ones wait less, until it has everything. */
   #isLate = false;
