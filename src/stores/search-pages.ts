@@ -123,10 +123,10 @@ class PageSearch {
     if (group === 0) {
       const titles = titlesThatBegin(words, conditions, relevance);
       const part = { order: BY_TITLE, after: [key, id], offset, most };
-      rows.push(...(await this.#rows(this.#statement().readTitles(titles, part))));
+      rows.push(...(await this.#rows(this.#statement().readInOrder('title', titles, part))));
       if (rows.length === most) return rows;
       if (rows.length > 0) left = 0;
-      else if (left > 0) left -= await this.#number(this.#statement().countTitles(titles, part));
+      else if (left > 0) left -= await this.#number(this.#statement().countInOrder('title', titles, part));
     }
     const others = { words, conditions, isRest: relevance };
     const part = { order: BY_ID, after: [group === 0 ? 0 : id], offset: left, most: most - rows.length };

@@ -109,12 +109,14 @@ export class SearchStatement {
     return this.#rows(`select ${id} as id from ${from}${this.#cut(part, id)}`, part);
   }
 
-  /**
-   * The rows of the page: the index is read in their order.
-   * @param selection of conditions on the first field of the order only.
-   */
+  /** The rows of the page: the index is read in their order. Nearly all that is read belongs to the selection. */
   readInOrder(field: SortField, selection: Selection, part: Part): Statement {
     return this.#rows(`select i.id from ${this.#inOrder(field, selection)}${this.#cut(part)}`, part);
+  }
+
+  /** The number of such rows after the place where the page begins. */
+  countInOrder(field: SortField, selection: Selection, part: Part): Statement {
+    return this.#end(`select count(*) from ${this.#inOrder(field, selection)}${this.#afterPlace(part)}`);
   }
 
   /**
@@ -130,16 +132,6 @@ export class SearchStatement {
       `select i.id from (select i.* from ${walked}) i where true${tests} limit ${this.#add(part.offset + part.most)}`,
       part,
     );
-  }
-
-  /** The rows of the page, whose titles are in a range that conditions give. */
-  readTitles(selection: Selection, part: Part): Statement {
-    return this.#rows(`select i.id from ${this.#titles(selection)}${this.#cut(part)}`, part);
-  }
-
-  /** The number of such rows after the place where the page begins. */
-  countTitles(selection: Selection, part: Part): Statement {
-    return this.#end(`select count(*) from ${this.#titles(selection)}${this.#afterPlace(part)}`);
   }
 
   /**
@@ -194,12 +186,8 @@ export class SearchStatement {
     return words.length > 0 ? this.#dialect.idWithWords : COLUMNS.id;
   }
 
-  #inOrder(field: SortField, { conditions }: Selection): string {
-    return `${this.#dialect.allInOrderOf(field)}${this.#comparisons(conditions)}${this.#dialect.deadlineTest(COLUMNS.id)}`;
-  }
-
-  #titles(selection: Selection): string {
-    return `${this.#dialect.allInOrderOf('title')}${this.#tests(selection)}${this.#dialect.deadlineTest(COLUMNS.id)}`;
+  #inOrder(field: SortField, selection: Selection): string {
+    return `${this.#dialect.allInOrderOf(field)}${this.#tests(selection)}${this.#dialect.deadlineTest(COLUMNS.id)}`;
   }
 
   /** Conditions that a book of the index belongs to a selection. */
@@ -232,8 +220,10 @@ export class SearchStatement {
   }
 
   #orderBy({ order }: Part, id: string = COLUMNS.id): string {
-    const columns = this.#columns(order, id);
-    return ` order by ${columns.map(({ sql, isDescending }) => `${sql}${isDescending ? ' desc' : ''}`)}`;
+    const columns = this.#columns(order, id).map(({ sql, isDescending }) =>
+      isDescending ? `${sql} desc` : sql,
+    );
+    return ` order by ${columns.join(', ')}`;
   }
 
   /** SQL for the rows after a place (keyset pagination). */
