@@ -11,14 +11,14 @@ export const MOST_AT_ONCE = 10_000;
 
 /** While others write, indexing in the background leaves nine tenths of the time to them. */
 export class Pace {
-  #written: number | undefined;
+  #written: unknown;
 
   /**
    * @param step milliseconds that a step took.
-   * @param written grows with every write of others.
+   * @param written another value after every write of others.
    * @returns milliseconds until the next step.
    */
-  pauseAfter(step: number, written: number): number {
+  pauseAfter(step: number, written: unknown): number {
     const isBesideOthers = written !== this.#written;
     this.#written = written;
     return isBesideOthers ? 9 * step : 0;

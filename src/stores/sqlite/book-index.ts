@@ -65,7 +65,7 @@ const FOLLOWS = `position between ${BEGINNING} and (select max(number) from book
 
 const STATE = `
   select coalesce(version, 0) = ${INDEX_VERSION} as isOurs, ${FOLLOWS} as follows, is_complete as isComplete, position as number, next, last,
-    (select max(number) from book_log) + ${HIGHEST} as written,
+    (select max(number) from book_log) || ' ' || ${HIGHEST} as written,
     next <= last or position < (select max(number) from book_log) or ${HAS_NEW} as isBehind
   from (select 1) left join book_index_state`;
 
@@ -101,8 +101,8 @@ export interface IndexState extends LogPosition {
   readonly isBehind: 0 | 1;
   /** Whether the log has all that it lacks; null without an index. */
   readonly follows: 0 | 1 | null;
-  /** Grows with every write of a book. */
-  readonly written: number;
+  /** Another text after every write of a book. */
+  readonly written: string;
 }
 
 /** About how many books are not indexed; undefined if there is no index. */
