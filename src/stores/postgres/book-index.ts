@@ -10,7 +10,7 @@ import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
 import { Turn } from '../turn.ts';
 import { begin } from './limits.ts';
-import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog } from './log.ts';
+import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog, WRITTEN, type Written } from './log.ts';
 import { codeOf, type Query, queryOn } from './query.ts';
 import { BOOKS, columnsOf } from './statements.ts';
 import { changeStructure } from './structure.ts';
@@ -98,7 +98,7 @@ export const MOVE_ON = `
 /** `unindexed` also counts ids without a book. `madeAt` changes when the index is made again. */
 const stateOf = (limit: number | 'all') => `
   select min(version) as version, bool_and("isComplete") as "isComplete", max(made)::text as "madeAt",
-    coalesce(sum(unindexed), 0)::float8 as unindexed,
+    coalesce(sum(unindexed), 0)::float8 as unindexed, (${WRITTEN}) as written,
     coalesce(array_agg(place) filter (where unindexed > 0), '{}')::text[] as behind
   from (
     select state.place, version, is_complete as "isComplete", made_at as made,
@@ -138,7 +138,7 @@ const STORE = `
 
 const REMOVE = 'delete from book_index where id = any($1::bigint[]) and id <> all($2::bigint[])';
 
-export interface IndexState {
+export interface IndexState extends Written {
   readonly version: number;
   readonly isComplete: boolean;
   /** When the index was made; null without one. */

@@ -14,7 +14,6 @@ import type { Connections } from './connections.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { beginWithin } from './limits.ts';
-import { WRITTEN, type Written } from './log.ts';
 import type { LogKeeper } from './log-keeper.ts';
 import { CANCELED, codeOf, type Query, queryOn } from './query.ts';
 import type { Standby } from './standby.ts';
@@ -209,11 +208,11 @@ export class PostgresFinder {
     }
   }
 
-  /** Indexes for about a second. @returns whether more is left. */
+  /** Indexes for about a second, after which it is time to count again. @returns whether more is left. */
   async #indexMore(signal: AbortSignal): Promise<boolean> {
     const { idlePause, indexStatement } = this.#times;
-    const began = performance.now();
-    await this.#keeper?.keep(began + indexStatement);
+    const deadline = performance.now() + indexStatement;
+    await this.#keeper?.keep(deadline);
     let state = await this.#ask<IndexState>(WHOLE_STATE);
     if (state.version !== INDEX_VERSION) return false;
     if (!state.isComplete) {
@@ -222,23 +221,21 @@ export class PostgresFinder {
     }
     this.unindexed = state.unindexed;
     if (state.unindexed === 0) {
-      const compare = async () => (await this.#keeper?.compare(began + indexStatement)) ?? true;
+      const compare = async () => (await this.#keeper?.compare(deadline)) ?? true;
       this.#isCompared ||= await compare().catch(() => true); // counting may take too long
       return false;
     }
+    const end = performance.now() + idlePause;
     while (state.unindexed > 0) {
       const step = performance.now();
       const indexed = await this.#index(state.behind);
       if (indexed === 0) return false; // another process has done it
-      const rest = this.#pace.pauseAfter(
-        performance.now() - step,
-        (await this.#ask<Written>(WRITTEN)).written,
-      );
-      await pause(Math.min(idlePause, rest), undefined, { ref: false, signal }); // a step may have waited for a lock
-      if (performance.now() > began + idlePause) return true;
       this.unindexed -= indexed;
       state = await this.#state();
       this.unindexed = state.unindexed;
+      const rest = this.#pace.pauseAfter(performance.now() - step, state.written);
+      await pause(Math.min(idlePause, rest), undefined, { ref: false, signal }); // a step may have waited for a lock
+      if (state.unindexed > 0 && performance.now() > end) return true;
     }
     await this.#connections.query('searches', TIDY, [], performance.now() + indexStatement);
     return false;
