@@ -18,7 +18,7 @@ export function limitsTable(): string[][] {
   const books = constantsOf('src/api/book-array.ts')('MOST_BOOKS').toLocaleString('en-US');
   const values = constantsOf('src/json/parse.ts')('MOST_VALUES').toLocaleString('en-US');
   const login = size(constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT'));
-  const logSize = constantsOf('src/stores/sqlite/log-size.ts');
+  const walSize = constantsOf('src/stores/sqlite/wal.ts');
   return [
     [
       'one body',
@@ -60,8 +60,8 @@ export function limitsTable(): string[][] {
     ],
     [
       "SQLite's log of writes while others read",
-      size(logSize('LONG_LOG')),
-      `new lists and searches wait ${seconds(sqlite.logWait)} for those in progress; beyond ${size(logSize('HUGE_LOG'))}, lists break off once one is open for ${seconds(lists.long)}`,
+      size(walSize('LONG_WAL')),
+      `new lists and searches wait ${seconds(sqlite.walWait)} for those in progress; beyond ${size(walSize('HUGE_WAL'))}, lists break off once one is open for ${seconds(lists.long)}`,
     ],
     [
       'searches in a process',

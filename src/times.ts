@@ -97,20 +97,22 @@ export const TIMES = {
     search: 4 * SECOND,
     catchUp: SECOND,
     count: 2 * SECOND,
-    /** Of one transaction that indexes, for which writers wait; and until the next one, unless others write. */
+    /** Of one transaction that indexes, for which writers wait. */
     step: 5,
-    stepPause: 1,
+    /** That it waits for others who write. */
+    indexLock: 50,
     /** Until the next look for books to index; and, while requests wait for changes, for those of other processes. */
     idlePause: SECOND,
     changesPause: 100,
-    /** Between two looks at the log; that it waits, with all writers, for readers to end; and until the next attempt. */
-    logLook: 100,
-    logRestart: 100,
-    logPause: SECOND,
-    /** That lists and searches wait for others if the log is long; between two looks; and until the next such wait. */
-    logWait: SECOND,
-    logStep: 10,
-    logWaitPause: 10 * SECOND,
+    /** Between two looks at the length of the write-ahead log (WAL). */
+    walLook: 100,
+    /** That all writers may wait for its readers, so that it starts over; and until the next attempt. */
+    walRestart: 100,
+    walPause: SECOND,
+    /** That lists and searches wait for others if it is long; between two looks; and until the next such wait. */
+    walWait: SECOND,
+    walStep: 10,
+    walWaitPause: 10 * SECOND,
   },
   postgres: {
     /** To connect to a host: for a command or at the start, and while calls wait, which then try again. One that is lost in the network must not delay later calls. */

@@ -1,4 +1,4 @@
-// Owns: what the search index of a store has of a book, and its version.
+// Owns: what the search index of a store has of a book, its version, and how fast it follows.
 
 import type { Book } from '../books/book.ts';
 import { indexText } from '../books/words.ts';
@@ -9,8 +9,21 @@ export const INDEX_VERSION = 5;
 /** If more books are to be indexed, a search does not wait for it: it takes longer than it may wait, or nearly (rule F11). */
 export const MOST_AT_ONCE = 10_000;
 
-/** While others write, indexing pauses for so many times as long as its step took: nine tenths of the time are theirs. */
-export const PAUSE_FOR_WRITERS = 9;
+/** While others write, indexing in the background leaves nine tenths of the time to them. */
+export class Pace {
+  #written: unknown;
+
+  /**
+   * @param step milliseconds that a step took.
+   * @param written another value after every write of others.
+   * @returns milliseconds until the next step.
+   */
+  pauseAfter(step: number, written: unknown): number {
+    const isBesideOthers = written !== this.#written;
+    this.#written = written;
+    return isBesideOthers ? 9 * step : 0;
+  }
+}
 
 /** What the index stores of a book. */
 export interface IndexEntry {

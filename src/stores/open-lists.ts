@@ -8,11 +8,11 @@ export class OpenLists {
   readonly #most: number;
   readonly #times: Times['lists'];
   #count = 0;
-  /** Give room to those that wait for it, in the order in which they came. */
+  /** Let those in that wait for room, in the order in which they came. */
   readonly #waiting = new Set<() => void>();
   /** How to close the open lists, and since when they are open. */
   readonly #open = new Map<() => void, number>();
-  /** How to close those whose readers have a chunk, and since when they have it, the longest time first. */
+  /** The lists that wait for their readers, the longest wait first: how to close each, and since when it waits. */
   readonly #handed = new Map<() => void, number>();
 
   /** @param most lists open at once. */
@@ -77,7 +77,7 @@ export class OpenLists {
     return promise;
   }
 
-  /** The place of a list goes to the one that has waited longest. */
+  /** The one that has waited longest is next. */
   #giveRoom(): void {
     const [first] = this.#waiting;
     if (first === undefined) this.#count -= 1;

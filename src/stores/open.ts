@@ -35,23 +35,21 @@ export interface StoreAt {
  */
 export async function readDbUrl(dbUrl: string, name = 'DB_URL', readUrl?: string): Promise<StoreAt> {
   const refuse = (error: unknown): never => {
-    if (error instanceof OperatorError) throw error;
-    throw cannotOpen(dbUrl, name, reasonOf(error));
+    throw error instanceof OperatorError ? error : cannotOpen(dbUrl, name, error);
   };
   const scheme = schemeOf(dbUrl);
   switch (scheme) {
     case 'sqlite': {
       const file = sqlitePath(dbUrl, name);
-      const refuseFile = async (error: unknown) => {
-        const { deniedAccess } = await import('./sqlite/access.ts');
-        const denied = deniedAccess(file);
-        return denied === undefined ? refuse(error) : refuse(new Error(denied));
-      };
-      if (readUrl !== undefined) {
+      if (readUrl !== undefined)
         throw new OperatorError(
           'DB_READ_URL names a standby of PostgreSQL, but DB_URL is sqlite: remove one of them.',
         );
-      }
+      const refuseFile = async (error: unknown) => {
+        const { deniedAccess } = await import('./sqlite/access.ts');
+        const denied = deniedAccess(file);
+        return refuse(denied === undefined ? error : new Error(denied));
+      };
       return {
         file,
         open: async (options) => {
@@ -88,30 +86,27 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL', readUrl?: string
 }
 
 async function readStandbys(readUrl: string): Promise<Standbys> {
-  const scheme = schemeOf(readUrl);
-  if (scheme !== 'postgres' && scheme !== 'postgresql') {
+  if (!/^postgres(ql)?$/.test(schemeOf(readUrl) ?? ''))
     throw new OperatorError('DB_READ_URL must begin with postgres: and name a standby of DB_URL.');
-  }
   const { all } = await readPostgresUrl(readUrl, 'DB_READ_URL', 'reading');
   return { hosts: all, shownUrl: describeStore(readUrl) };
 }
 
 async function readPostgresUrl(url: string, name: string, purpose: 'writing' | 'reading'): Promise<Hosts> {
-  if (!urlsOfHosts(url).every(isWellEscaped)) {
+  if (!urlsOfHosts(url).every(isWellEscaped))
     throw new OperatorError(
       `${name} is not a valid URL: percent-escape special characters in its parts (# as %23, % as %25, / as %2F, ? as %3F, @ as %40).`,
     );
-  }
   const { readHosts } = await import('./postgres/hosts.ts');
   try {
     return readHosts(url, purpose);
   } catch (error) {
-    throw cannotOpen(url, name, reasonOf(error));
+    throw cannotOpen(url, name, error);
   }
 }
 
-function cannotOpen(url: string, name: string, reason: string): OperatorError {
-  return new OperatorError(`${name}: ${describeStore(url)} cannot be opened: ${reason}.`);
+function cannotOpen(url: string, name: string, error: unknown): OperatorError {
+  return new OperatorError(`${name}: ${describeStore(url)} cannot be opened: ${reasonOf(error)}.`);
 }
 
 function schemeOf(url: string): string | undefined {
@@ -133,27 +128,25 @@ export function describeStore(dbUrl: string): string {
 
 /** An `@` after the host is the rest of a password with a `/`, `?` or `#`; host and path would be shown. */
 function isWellEscaped(url: string): boolean {
-  if (!URL.canParse(url)) return false;
-  const { pathname, search, hash } = new URL(url);
   try {
     decodeURIComponent(url); // else the driver fails
+    const { pathname, search, hash } = new URL(url);
+    return !`${pathname}${search}${hash}`.includes('@');
   } catch {
     return false;
   }
-  return !`${pathname}${search}${hash}`.includes('@');
 }
 
 /**
  * `sqlite:books.db` is relative; `sqlite:/srv/books.db` and `sqlite:///srv/books.db` are absolute.
- * @returns the path at the end of all symbolic links: SQLite keeps its log beside that file.
+ * @returns the path at the end of all symbolic links: SQLite keeps its WAL beside that file.
  */
 function sqlitePath(dbUrl: string, name: string): string {
   const path = dbUrl.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '');
-  if (path === '' || path.startsWith('//') || /^\p{Quotation_Mark}/u.test(path)) {
+  if (/^(?:$|\/\/|\p{Quotation_Mark})/u.test(path))
     throw new OperatorError(
       `${name} must name a file, without quotation marks: sqlite:data/books.db is relative, sqlite:/srv/books.db absolute.`,
     );
-  }
   assertWrittenOut(path, name);
   const file = finalPath(path);
   if (isFolder(file))

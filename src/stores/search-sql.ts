@@ -41,7 +41,7 @@ export interface IndexDialect {
   collectedFirst(source: string): string;
   /** Ids as the value that `wantedBooks` has. */
   idsValue(ids: readonly number[]): string;
-  /** SQL after `from`: the books with these ids, each with its place among them. */
+  /** SQL after `from`: the books with these ids, each with its ordinal among them. */
   wantedBooks(ids: string): string;
   /** SQL for a condition that fails when a search has taken too long; it follows conditions. */
   deadlineTest(id: string): string;
@@ -85,16 +85,12 @@ export class SearchStatement {
     this.#dialect = dialect;
   }
 
-  /** The number of matches, if there are no more than so many; else one more. */
-  countUpTo(most: number, selection: Selection): Statement {
+  /** The number of matches, or one more than `most` if there are more. */
+  count(selection: Selection, most?: number): Statement {
+    const matching = this.#matching(selection, true);
     return this.#end(
-      `select count(*) from (select 1 from ${this.#matching(selection, true)} limit ${most + 1}) as hits`,
+      `select count(*) from ${most === undefined ? matching : `(select 1 from ${matching} limit ${most + 1}) as hits`}`,
     );
-  }
-
-  /** The number of all matches. */
-  countAll(selection: Selection): Statement {
-    return this.#end(`select count(*) from ${this.#matching(selection, true)}`);
   }
 
   /** The number of matches, if there are no more than so many, and with it the rows of the page; else one more, and none. */
@@ -113,12 +109,14 @@ export class SearchStatement {
     return this.#rows(`select ${id} as id from ${from}${this.#cut(part, id)}`, part);
   }
 
-  /**
-   * The rows of the page: the index is read in their order.
-   * @param selection of conditions on the first field of the order only.
-   */
+  /** The rows of the page: the index is read in their order. Nearly all that is read belongs to the selection. */
   readInOrder(field: SortField, selection: Selection, part: Part): Statement {
     return this.#rows(`select i.id from ${this.#inOrder(field, selection)}${this.#cut(part)}`, part);
+  }
+
+  /** The number of such rows after the place where the page begins. */
+  countInOrder(field: SortField, selection: Selection, part: Part): Statement {
+    return this.#end(`select count(*) from ${this.#inOrder(field, selection)}${this.#afterPlace(part)}`);
   }
 
   /**
@@ -136,16 +134,6 @@ export class SearchStatement {
     );
   }
 
-  /** The rows of the page, whose titles are in a range that conditions give. */
-  readTitles(selection: Selection, part: Part): Statement {
-    return this.#rows(`select i.id from ${this.#titles(selection)}${this.#cut(part)}`, part);
-  }
-
-  /** The number of such rows after the place where the page begins. */
-  countTitles(selection: Selection, part: Part): Statement {
-    return this.#end(`select count(*) from ${this.#titles(selection)}${this.#afterPlace(part)}`);
-  }
-
   /**
    * The books of a page in their order, without those that are gone, until their texts exceed PAGE_BYTES, but at least one;
    * the last column is the number of all of them.
@@ -154,12 +142,12 @@ export class SearchStatement {
     // The inner query reads no texts, which may be a megabyte each.
     return this.#end(`
       select ${ID_AND_FIELDS}, found from (
-        select id, place, count(*) over () as found, row_number() over (order by place) as position,
-          sum(${TEXT_BYTES}) over (order by place) as bytes
+        select id, ordinal, count(*) over () as found, row_number() over (order by ordinal) as position,
+          sum(${TEXT_BYTES}) over (order by ordinal) as bytes
         from ${this.#dialect.wantedBooks(this.#add(this.#dialect.idsValue(ids)))}
       ) as page join books using (id)
       where bytes <= ${PAGE_BYTES} or position = 1
-      order by place`);
+      order by ordinal`);
   }
 
   #end(sql: string): Statement {
@@ -170,10 +158,6 @@ export class SearchStatement {
   #add(value: Value): string {
     this.#values.push(value);
     return this.#dialect.placeholder(this.#values.length);
-  }
-
-  #addWords(words: readonly WantedWord[]): string {
-    return this.#add(this.#dialect.wordsValue(words));
   }
 
   /**
@@ -193,7 +177,7 @@ export class SearchStatement {
     const isBare = isCount && conditions.length === 0;
     const source =
       words.length > 0
-        ? this.#dialect.allWithWords(this.#addWords(words), isBare)
+        ? this.#dialect.allWithWords(this.#add(this.#dialect.wordsValue(words)), isBare)
         : 'book_index i where true';
     return `${source}${this.#comparisons(conditions)}${this.#rest(selection)}${this.#dialect.deadlineTest(this.#idOf(selection))}`;
   }
@@ -202,21 +186,16 @@ export class SearchStatement {
     return words.length > 0 ? this.#dialect.idWithWords : COLUMNS.id;
   }
 
-  #inOrder(field: SortField, { conditions }: Selection): string {
-    return `${this.#dialect.allInOrderOf(field)}${this.#comparisons(conditions)}${this.#dialect.deadlineTest(COLUMNS.id)}`;
-  }
-
-  #titles(selection: Selection): string {
-    return `${this.#dialect.allInOrderOf('title')}${this.#tests(selection)}${this.#dialect.deadlineTest(COLUMNS.id)}`;
+  #inOrder(field: SortField, selection: Selection): string {
+    return `${this.#dialect.allInOrderOf(field)}${this.#tests(selection)}${this.#dialect.deadlineTest(COLUMNS.id)}`;
   }
 
   /** Conditions that a book of the index belongs to a selection. */
   #tests(selection: Selection): string {
     const { words, conditions } = selection;
     const others = `${this.#comparisons(conditions)}${this.#rest(selection)}`;
-    return words.length === 0
-      ? others
-      : `${others} and ${this.#dialect.hasWords(this.#addWords(words), words)}`;
+    if (words.length === 0) return others;
+    return `${others} and ${this.#dialect.hasWords(this.#add(this.#dialect.wordsValue(words)), words)}`;
   }
 
   #comparisons(conditions: readonly Condition[]): string {
@@ -226,8 +205,7 @@ export class SearchStatement {
   }
 
   #rest({ isRest: relevance }: Selection): string {
-    if (relevance === undefined) return '';
-    return ` and not (${this.#beginsSo(relevance)})`;
+    return relevance === undefined ? '' : ` and not (${this.#beginsSo(relevance)})`;
   }
 
   #beginsSo({ key, before }: Relevance): string {
@@ -237,14 +215,13 @@ export class SearchStatement {
   /** SQL to follow conditions: only this part of the rows, in its order. */
   #cut(part: Part, id: string = COLUMNS.id): string {
     const { offset, most } = part;
-    const place = this.#afterPlace(part, id);
-    const order = this.#orderBy(part, id);
-    return `${place}${order} limit ${this.#add(most)}${offset > 0 ? ` offset ${this.#add(offset)}` : ''}`;
+    const sorted = `${this.#afterPlace(part, id)}${this.#orderBy(part, id)}`;
+    return `${sorted} limit ${this.#add(most)}${offset > 0 ? ` offset ${this.#add(offset)}` : ''}`;
   }
 
   #orderBy({ order }: Part, id: string = COLUMNS.id): string {
-    const columns = this.#columns(order, id).map(
-      ({ sql, isDescending }) => `${sql}${isDescending ? ' desc' : ''}`,
+    const columns = this.#columns(order, id).map(({ sql, isDescending }) =>
+      isDescending ? `${sql} desc` : sql,
     );
     return ` order by ${columns.join(', ')}`;
   }
@@ -252,21 +229,21 @@ export class SearchStatement {
   /** SQL for the rows after a place (keyset pagination). */
   #afterPlace({ order, after }: Part, id: string = COLUMNS.id): string {
     if (after === undefined) return '';
-    const directions = isRelevance(order) ? [false] : order.map(({ isDescending }) => isDescending);
-    const isBeyond = (isDescending = false) => (isDescending ? '<' : '>');
-    if (directions.every((direction) => direction === directions[0])) {
-      const row = this.#columns(order, id).map(({ sql }) => sql);
-      return ` and (${row}) ${isBeyond(directions[0])} (${after.map((value) => this.#add(value))})`;
-    }
     const columns = this.#columns(order, id);
+    const [first] = columns as [Column];
+    const isBeyond = ({ isDescending }: Column) => (isDescending ? '<' : '>');
+    if (columns.every(({ isDescending }) => isDescending === first.isDescending)) {
+      const row = columns.map(({ sql }) => sql);
+      return ` and (${row}) ${isBeyond(first)} (${after.map((value) => this.#add(value))})`;
+    }
     const alternatives = columns.map((column, position) => {
       const equal = columns
         .slice(0, position)
         .map(({ sql }, before) => `${sql} = ${this.#add(after[before] as Value)} and `);
-      return `${equal.join('')}${column.sql} ${isBeyond(column.isDescending)} ${this.#add(after[position] as Value)}`;
+      return `${equal.join('')}${column.sql} ${isBeyond(column)} ${this.#add(after[position] as Value)}`;
     });
     // The first comparison lets the index be read from there on.
-    const bound = `${columns[0]?.sql} ${isBeyond(directions[0])}= ${this.#add(after[0] as Value)}`;
+    const bound = `${first.sql} ${isBeyond(first)}= ${this.#add(after[0] as Value)}`;
     return ` and ${bound} and (${alternatives.map((sql) => `(${sql})`).join(' or ')})`;
   }
 

@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { readQuery } from '../../src/api/query.ts';
-import { findPage } from '../../src/stores/finding.ts';
 import { POSTGRES_DIALECT } from '../../src/stores/postgres/dialect.ts';
+import { findPage } from '../../src/stores/search-pages.ts';
 import type { IndexDialect, Statement } from '../../src/stores/search-sql.ts';
 import { SQLITE_DIALECT } from '../../src/stores/sqlite/dialect.ts';
 

@@ -39,7 +39,7 @@ const MINUTE = 60_000;
 const PATIENT = timesWith({
   books: { deadline: MINUTE },
   lists: { wait: MINUTE, stall: MINUTE },
-  sqlite: { search: MINUTE, logWait: MINUTE },
+  sqlite: { search: MINUTE, walWait: MINUTE },
 });
 
 for (const store of STORES) {

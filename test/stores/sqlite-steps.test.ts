@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { Changes } from '../../src/books/store.ts';
+import { Pace } from '../../src/stores/book-index.ts';
 import { SqliteIndex } from '../../src/stores/sqlite/book-index.ts';
 import { History } from '../../src/stores/sqlite/history.ts';
 import { openForIndexing } from '../../src/stores/sqlite/structure.ts';
@@ -119,4 +120,28 @@ if (STORES.includes(SQLITE))
     }
     assert.deepEqual(indexed, [32, 41, 42, 43]);
     db.close();
+  });
+
+if (STORES.includes(SQLITE))
+  test('indexing leaves nine tenths of the time to those who write, and all to itself when none does', async () => {
+    const { client, dbUrl, stop } = await startTestService(await SQLITE.freshUrl(), { FIND: 'off' });
+    const { id } = await client.create({ title: 'First' });
+    const db = openForIndexing(fileOf(dbUrl));
+    const index = new SqliteIndex(db, () => false);
+    index.prepare(TIMES.sqlite);
+    const pace = new Pace();
+    const pauses: number[] = [];
+    for (const write of [
+      () => client.create({ title: 'Highest' }),
+      () => client.request('PUT', `/book/${id}`, { body: { title: 'Changed' } }),
+      () => client.request('DELETE', `/book/${id + 1}`),
+    ]) {
+      index.step(0);
+      pace.pauseAfter(5, index.state.written);
+      await write();
+      pauses.push(pace.pauseAfter(5, index.state.written), pace.pauseAfter(5, index.state.written));
+    }
+    assert.deepEqual(pauses, [45, 0, 45, 0, 45, 0]);
+    db.close();
+    await stop();
   });

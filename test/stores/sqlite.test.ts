@@ -45,10 +45,10 @@ import { waitUntil } from '../support/wait.ts';
 const FILE_LIMIT = 'ulimit -f 1024';
 
 /** Bytes of the log of writes, beyond which a search tries to empty it. */
-const LONG_LOG = 96 * 1024 * 1024;
+const LONG_WAL = 96 * 1024 * 1024;
 
 /** And beyond which slow lists break off. */
-const HUGE_LOG = 1024 * 1024 * 1024;
+const HUGE_WAL = 1024 * 1024 * 1024;
 
 /** Milliseconds that another program waits for a service that writes or indexes. */
 const BUSY_TIMEOUT = 60_000;
@@ -209,13 +209,13 @@ describe('a SQLite file', () => {
   });
 
   test('rule 23: a search succeeds while the log of writes cannot be emptied', async (context) => {
-    const { client, dbUrl } = await start(context, undefined, 'on', timesWith({ sqlite: { logWait: 50 } }));
+    const { client, dbUrl } = await start(context, undefined, 'on', timesWith({ sqlite: { walWait: 50 } }));
     await client.create({ title: 'found' });
     await waitUntil(async () => (await client.request('GET', '/books?q=found')).data.length === 1);
     const [other, reader] = [open(context, dbUrl), open(context, dbUrl)];
     reader.exec('begin; select 1 from books'); // until then, the service moves nothing of what follows
     other.exec('pragma wal_autocheckpoint = 0; pragma synchronous = off');
-    other.exec(`create table other as select zeroblob(${LONG_LOG}) as zeros`);
+    other.exec(`create table other as select zeroblob(${LONG_WAL}) as zeros`);
     other.exec('insert into other values (zeroblob(100000))'); // the last pages of the log have nothing else
     const log = `${fileOf(dbUrl)}-wal`;
     truncateSync(log, statSync(log).size - 4096);
@@ -236,11 +236,11 @@ describe('a SQLite file', () => {
     slow.socket.once('data', () => slow.socket.pause());
     await slow.send(`GET /books HTTP/1.0\r\nAuthorization: ${client.token}\r\n\r\n`);
     await waitUntil(() => slow.socket.isPaused());
-    other.exec(`pragma wal_autocheckpoint = 0; create table other as select zeroblob(${LONG_LOG}) as zeros`);
-    truncateSync(`${fileOf(dbUrl)}-wal`, HUGE_LOG + 4096); // with a hole at its end
+    other.exec(`pragma wal_autocheckpoint = 0; create table other as select zeroblob(${LONG_WAL}) as zeros`);
+    truncateSync(`${fileOf(dbUrl)}-wal`, HUGE_WAL + 4096); // with a hole at its end
     await waitUntil(async () => {
       await client.create({});
-      return statSync(`${fileOf(dbUrl)}-wal`).size < LONG_LOG; // it has started over
+      return statSync(`${fileOf(dbUrl)}-wal`).size < LONG_WAL; // it has started over
     });
     slow.socket.resume();
     assert.equal(((await slow.closed) as NodeJS.ErrnoException | undefined)?.code, 'ECONNRESET');
@@ -315,7 +315,7 @@ describe('a SQLite file', () => {
   });
 
   test('rule 22: a search succeeds while a transaction of another program makes the log of writes long', async (context) => {
-    const { client, dbUrl } = await start(context, undefined, 'on', timesWith({ sqlite: { logWait: 50 } }));
+    const { client, dbUrl } = await start(context, undefined, 'on', timesWith({ sqlite: { walWait: 50 } }));
     await client.create({ title: 'found' });
     await waitUntil(async () => (await client.request('GET', '/books?q=found')).data.length === 1);
     const other = open(context, dbUrl);

@@ -14,7 +14,7 @@ const LIMITS = {
   http: 'headers wholeRequest reader readerWithoutRoom linger',
   books: 'deadline queue',
   lists: 'firstChunk wait stall',
-  sqlite: 'busy busyInBulk write search catchUp count logWait',
+  sqlite: 'busy busyInBulk write search catchUp count walWait',
   postgres: `connectAtStart connect listLock query count catchUp statement
     indexStatement indexLock indexStep describe bulkLock`,
   standby: 'snapshot connect firstChunk',

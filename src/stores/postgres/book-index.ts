@@ -1,5 +1,5 @@
 // Owns: the search index in PostgreSQL: its tables, and how it follows the log of changes. A transaction of plain statements
-// indexes the books of some rows; it locks the row of their place in `book_index_state`, so that it is alone. A first index is
+// indexes the books of some rows; it locks the row of their shard in `book_index_state`, so that it is alone. A first index is
 // that of a range of books. Twin of `sqlite/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them four times as expensive.
 
@@ -10,7 +10,7 @@ import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
 import { Turn } from '../turn.ts';
 import { begin } from './limits.ts';
-import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog } from './log.ts';
+import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog, WRITTEN, type Written } from './log.ts';
 import { codeOf, type Query, queryOn } from './query.ts';
 import { BOOKS, columnsOf } from './statements.ts';
 import { changeStructure } from './structure.ts';
@@ -23,7 +23,7 @@ const LAST_ID = Number.MAX_SAFE_INTEGER;
 
 // The words of a book are written by us: no parser or dictionary of the server sees them. The index has the rows of the log that
 // the snapshot `seen` sees, and of those that `target` sees, the ones up to a transaction and a number; but not the books of a
-// range. Each place of the log has a row.
+// range. Each shard of the log has a row: its `place`.
 const TABLES = [
   ...['book_index', 'book_index_state'].map((name) => `drop table if exists ${name}`),
   `create table book_index (
@@ -39,7 +39,7 @@ const TABLES = [
   )`,
 ];
 
-/** On Citus, a book and its place in the index are beside each other. */
+/** On Citus, a book and its entry are on one server. */
 const DISTRIBUTE = [
   "select create_distributed_table('book_index', 'id', colocate_with := 'books')",
   "select create_distributed_table('book_index_state', 'place', colocate_with := 'books')",
@@ -57,7 +57,7 @@ const INDEXES = Object.entries(SORTED).map(([name, definition]) => {
   return `create index if not exists ${name} on book_index ${definition}`;
 });
 
-/** Removes the content and the sorted part. The state is locked first, as by what indexes, or each would wait for the other. */
+/** Removes the content and the sorted part. It locks the state first, as `indexSome` does. In another order the two would deadlock. */
 const EMPTY = [
   'truncate book_index_state, book_index',
   ...Object.keys(SORTED).map((name) => `drop index if exists ${name}`),
@@ -66,6 +66,7 @@ const EMPTY = [
 /** The role lacks a right. */
 const FORBIDDEN = '42501';
 
+/** Whether all tables of the index are there, and its sorted part. */
 const DESCRIBE = `
   select to_regclass('book_index') is not null and exists (
     select from pg_attribute where attrelid = to_regclass('book_index_state') and attname = 'place'
@@ -80,12 +81,12 @@ const FOLLOWS = `
     bool_and(is_complete) as "isComplete"
   from book_log_state left join book_index_state using (place)`;
 
-/** A condition for rows of the log that the index has, in the place $1; as strict as that of a start, `FOLLOWS`. */
+/** A condition for rows of the log that the index has, of the shard $1; as strict as that of a start, `FOLLOWS`. */
 export const IS_INDEXED =
   'oldest.xid < pg_snapshot_xmin((select seen from book_index_state where place = $1))';
 
 /**
- * Moves the index, while it has all rows, on to the snapshot $2 in the place $1. A transaction that was in progress when it read its
+ * Moves the index, while it has all rows, on to the snapshot $2 of the shard $1. A transaction that was in progress when it read its
  * latest row would keep later ones in the log until the next write.
  */
 export const MOVE_ON = `
@@ -94,18 +95,18 @@ export const MOVE_ON = `
     and pg_snapshot_xmin(seen) < pg_snapshot_xmin($2::pg_snapshot)
     and exists (select from book_log where place = $1 and xid >= pg_snapshot_xmin(seen)) and not exists (select from ${behind(1)})`;
 
-/** `unindexed` has also ids that no book has. `madeAt` is another one once the index has been emptied to be made again. */
+/** `unindexed` also counts ids without a book. `madeAt` changes when the index is made again. */
 const stateOf = (limit: number | 'all') => `
   select min(version) as version, bool_and("isComplete") as "isComplete", max(made)::text as "madeAt",
-    coalesce(sum(unindexed), 0)::float8 as unindexed,
+    coalesce(sum(unindexed), 0)::float8 as unindexed, (${WRITTEN}) as written,
     coalesce(array_agg(place) filter (where unindexed > 0), '{}')::text[] as behind
   from (
     select state.place, version, is_complete as "isComplete", made_at as made,
       greatest(0, state.last - next + 1) + (state.xid <> '0')::integer + coalesce(sum(behind.last - book + 1), 0) as unindexed
     from book_index_state as state left join ${behind(limit)} on true group by state.place
-  ) as places`;
+  ) as shards`;
 
-/** The first one reads no more rows of the log than a step takes, and one more; the second one all. */
+/** `STATE` reads at most `STEP` + 1 rows of the log for each shard, `WHOLE_STATE` all. */
 export const STATE = stateOf(STEP + 1);
 export const WHOLE_STATE = stateOf('all');
 export const MADE_AT = 'select max(made_at)::text as "madeAt" from book_index_state';
@@ -114,7 +115,7 @@ export const MADE_AT = 'select max(made_at)::text as "madeAt" from book_index_st
 const LEFT = `
   select coalesce(pg_sequence_last_value('books_id_seq'), 0) - (select max(next) from book_index_state) as books`;
 
-// No other process indexes this place until the end of the transaction. Losing the transaction in a crash costs nothing: the
+// No other process indexes this shard until the end of the transaction. Losing the transaction in a crash costs nothing: the
 // position comes back with it.
 const LOCK = `
   select is_complete as "isComplete", seen::text, target::text, xid::text, number, next, last,
@@ -137,14 +138,14 @@ const STORE = `
 
 const REMOVE = 'delete from book_index where id = any($1::bigint[]) and id <> all($2::bigint[])';
 
-export interface IndexState {
+export interface IndexState extends Written {
   readonly version: number;
   readonly isComplete: boolean;
   /** When the index was made; null without one. */
   readonly madeAt: string | null;
   /** About how many books are not indexed. */
   readonly unindexed: number;
-  /** The places of the log that have them. */
+  /** The shards that have them. */
   readonly behind: readonly string[];
 }
 
@@ -152,30 +153,23 @@ interface Position extends LogPosition {
   readonly isComplete: boolean;
 }
 
-interface IndexTables {
-  /** Whether all tables of the index are there. */
-  readonly hasTables: boolean;
-  /** Whether the sorted part is there. */
-  readonly isSorted: boolean;
-}
-
 /**
- * Indexes the books of some rows of the log in one place.
+ * Indexes the books of some rows of the log of one shard.
  * @param query sends a statement of a transaction that does nothing else.
  * @param turn milliseconds of work before other work runs.
  * @returns about how many; 0 if the index has everything, or another version has made it.
  */
-export async function indexSome(query: Query, place: number | string, turn: number): Promise<number> {
-  const [position] = await query<Position>(LOCK, [place]);
+export async function indexSome(query: Query, shard: number | string, turn: number): Promise<number> {
+  const [position] = await query<Position>(LOCK, [shard]);
   if (position === undefined) return 0;
-  const found = await readLog<Book>(query, place, position, STEP, COLUMNS);
+  const found = await readLog<Book>(query, shard, position, STEP, COLUMNS);
   const { ids, position: after, isEnd } = found;
   if (isEnd) return 0;
   const books = found.books ?? (await query<Book>(READ, [ids]));
   await store(query, books, turn);
   if (books.length < ids.length) await query(REMOVE, [ids, books.map(({ id }) => id)]);
   const { seen, target, xid, number, next, last } = after;
-  await query(MOVE, [place, seen, target, xid, number, next, last]);
+  await query(MOVE, [shard, seen, target, xid, number, next, last]);
   return Math.max(1, ids.length);
 }
 
@@ -212,15 +206,14 @@ export async function prepareIndex(
 
 /** The statements that begin the index; none if it is sound. */
 async function missingFrom(query: Query, isDistributed: boolean): Promise<string[]> {
-  const [tables] = await query<IndexTables>(DESCRIBE);
-  const { hasTables, isSorted } = tables as IndexTables;
+  const [{ hasTables, isSorted } = {}] = await query<{ hasTables?: boolean; isSorted?: boolean }>(DESCRIBE);
   const [state] = hasTables ? await query<{ follows: boolean | null; isComplete: boolean }>(FOLLOWS) : [];
   if (state?.follows && (isSorted || !state.isComplete)) return [];
   // In this order: a book that is stored in between is in the log for the index.
-  const places = await query<PlaceOfLog>(PLACES);
+  const shards = await query<PlaceOfLog>(PLACES);
   const hasBooks = (await query('select 1 from books limit 1')).length > 0;
-  const rows = places.map(({ place, now }, position) => {
-    const last = hasBooks && position === 0 ? LAST_ID : 0; // one place has the range of all books
+  const rows = shards.map(({ place, now }, position) => {
+    const last = hasBooks && position === 0 ? LAST_ID : 0; // one shard has the range of all books
     return `(${place}, ${INDEX_VERSION}, ${!hasBooks}, now(), '${now}', '${now}', ${last})`;
   });
   return [
@@ -247,15 +240,15 @@ export async function* buildIndex(
     await query('commit');
     return result;
   };
-  const places = await query<PlaceOfLog>(PLACES);
-  for (const { place } of places) {
-    while ((await transaction(() => indexSome(query, place, turn))) > 0) {
+  const shards = await query<PlaceOfLog>(PLACES);
+  for (const { place: shard } of shards) {
+    while ((await transaction(() => indexSome(query, shard, turn))) > 0) {
       const [left] = await query<{ books: number }>(LEFT);
       yield Math.max(1, left?.books ?? 0);
     }
   }
   await transaction(async () => {
-    const [position] = await query<Position>(LOCK, [places[0]?.place]);
+    const [position] = await query<Position>(LOCK, [shards[0]?.place]);
     if (position?.isComplete !== false) return;
     for (const statement of [...INDEXES, 'analyze book_index']) await client.query(statement);
     await query('update book_index_state set is_complete = true');
@@ -265,12 +258,8 @@ export async function* buildIndex(
   yield 0;
 }
 
-/** The words of a book as a `tsvector` is written; those of each field are marked. */
+/** The words of a book as a `tsvector` is written; those of each field are marked. No word has a quote or a backslash. */
 function vectorOf({ titleWords, authorWords }: IndexEntry): string {
-  return `${lexemes(titleWords, '1A')} ${lexemes(authorWords, '2B')}`;
-}
-
-/** No word has a quote or a backslash. */
-function lexemes(words: string, position: string): string {
-  return words.replace(/[^ ]+/g, `'$&':${position}`);
+  const marked = (words: string, mark: string) => words.replace(/[^ ]+/g, `'$&':${mark}`);
+  return `${marked(titleWords, '1A')} ${marked(authorWords, '2B')}`;
 }

@@ -16,11 +16,9 @@ import type { Connection } from './snapshot.ts';
 export const LIST_CONNECTIONS = 8;
 
 /**
- * Connections of each pool. The pools are divided by what their statements may wait for, so that none waits for a slower
- * kind: batches wait for nothing, held books for the locks of others or, above 64 KiB, for each other, searches for the
- * work that they cause, counts of all that a search finds for even more of it, lists for their readers, and the one that locks
- * all books for a list on Citus for all writers. Searches have one for the short one in progress, one for the long one, and one
- * that brings the index up to date beside them.
+ * Connections of each pool. The pools are divided by what their statements may wait for: batches for nothing, held books for locks of
+ * others or, above 64 KiB, for each other, searches for the work that they cause, counts for even more of it, lists for their readers,
+ * and the lock of all books for a list on Citus for all writers. Searches have one for the short one, the long one, and indexing.
  */
 const CONNECTIONS = { batches: 10, held: 4, searches: 3, counts: 1, lists: LIST_CONNECTIONS, barriers: 1 };
 

@@ -37,7 +37,7 @@ export const POSTGRES_DIALECT: IndexDialect = {
 
   idsValue: (ids) => `{${ids}}`,
 
-  wantedBooks: (ids) => `${idsIn(ids)} with ordinality as wanted (id, place) join books using (id)`,
+  wantedBooks: (ids) => `${idsIn(ids)} with ordinality as wanted (id, ordinal) join books using (id)`,
 
   deadlineTest: () => '', // the server ends a statement that takes too long
 };

@@ -6,23 +6,22 @@ import type { QueryResultRow } from 'pg';
 import type { Page, Search } from '../../books/search.ts';
 import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
-import { INDEX_VERSION, MOST_AT_ONCE, PAUSE_FOR_WRITERS } from '../book-index.ts';
-import { findPage, type SearchableIndex } from '../finding.ts';
+import { INDEX_VERSION, MOST_AT_ONCE, Pace } from '../book-index.ts';
+import { findPage, type SearchableIndex } from '../search-pages.ts';
 import type { Statement } from '../search-sql.ts';
 import { buildIndex, type IndexState, indexSome, MADE_AT, STATE, STEP, WHOLE_STATE } from './book-index.ts';
 import type { Connections } from './connections.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { beginWithin } from './limits.ts';
-import { WRITTEN, type Written } from './log.ts';
 import type { LogKeeper } from './log-keeper.ts';
-import { CANCELED, codeOf, queryOn } from './query.ts';
+import { CANCELED, codeOf, type Query, queryOn } from './query.ts';
 import type { Standby } from './standby.ts';
 
 /** The part of a search's time that a standby has; then the primary is asked. */
 const STANDBY_SHARE = 2 / 3;
 
-// Moves the newest words to their place in the index, where they are found faster. It needs the rights of the owner;
+// Moves the newest words into the index proper, where they are found faster. It needs the rights of the owner;
 // without them, the server does it by itself, later.
 const TIDY = "select gin_clean_pending_list('book_index_words')";
 
@@ -40,10 +39,8 @@ export class PostgresFinder {
   #indexing: Promise<number> | undefined;
   /** When that began. */
   #indexingSince = 0;
-  /** How many books were not indexed when they were counted, without those that this process has indexed since; and when to count again. */
-  #counted = 0;
-  #countsAt = 0;
-  /** About how many books were not indexed at the latest look. */
+  readonly #pace = new Pace();
+  /** About how many books are not indexed. */
   unindexed = 0;
 
   /**
@@ -74,13 +71,13 @@ export class PostgresFinder {
     try {
       return await this.#find(search, deadline, most);
     } catch (error) {
-      if (isLate(error)) return () => this.#find(search, deadline, undefined);
+      if (isLate(error)) return () => this.#find(search, deadline, Number.POSITIVE_INFINITY);
       throw error;
     }
   }
 
-  /** @param most undefined for a long search. */
-  async #find(search: Search, deadline: number, most: number | undefined): Promise<Page> {
+  /** @param most infinite for a long search. */
+  async #find(search: Search, deadline: number, most: number): Promise<Page> {
     for (;;) {
       await this.#keeper?.keep(deadline);
       const { madeAt, unindexed } = await this.#catchUp(deadline);
@@ -93,41 +90,36 @@ export class PostgresFinder {
     }
   }
 
-  #findOnPrimary(search: Search, deadline: number, most: number | undefined): Promise<Page> {
-    const connections = this.#connections;
+  #findOnPrimary(search: Search, deadline: number, most: number): Promise<Page> {
     const end = this.#endOf(deadline, most);
-    const query: Select = (kind, sql, values) => connections.query(kind, sql, [...values], end);
-    return findPage(search, indexBy(query, most));
+    const select: Select = (kind, text, values) => this.#connections.query(kind, text, values, end);
+    return findPage(search, indexBy(select, most));
   }
 
   /** When the statements of a search that begin now have to end. */
-  #endOf(deadline: number, most = Number.POSITIVE_INFINITY): number {
+  #endOf(deadline: number, most: number): number {
     return Math.min(deadline, performance.now() + most + this.#times.notice);
   }
 
   /** Includes what was indexed before the search, since the standby is read at a later moment. */
-  async #findOnStandby(
-    search: Search,
-    deadline: number,
-    most: number | undefined,
-  ): Promise<Page | undefined> {
+  async #findOnStandby(search: Search, deadline: number, most: number): Promise<Page | undefined> {
     const { statement, notice } = this.#times;
     const share = performance.now() + (deadline - performance.now()) * STANDBY_SHARE;
     const found = await this.#standby?.read(async (client, release) => {
       const end = this.#endOf(share, most);
       let before = '';
       // One transaction each: a count may fail alone.
-      const query: Select = async (kind, text, values) => {
+      const select: Select = async (kind, text, values) => {
         const limit = Math.min(statement[kind], end - notice - performance.now());
         if (limit <= 0) throw LONG;
         client.query(before + beginWithin(limit)).catch(() => {}); // if it fails, so does what follows
         before = 'commit; ';
-        return queryOn(client, limit + notice)(text, [...values]).catch((error) => {
+        return queryOn(client, limit + notice)(text, values).catch((error) => {
           throw codeOf(error) === CANCELED ? LONG : error;
         });
       };
-      const page = await findPage(search, indexBy(query, most)).catch((error: unknown) => {
-        if (most !== undefined && isLate(error)) return LONG; // the standby stays
+      const page = await findPage(search, indexBy(select, most)).catch((error: unknown) => {
+        if (most < Number.POSITIVE_INFINITY && isLate(error)) return LONG; // the standby stays
         throw error;
       });
       client.query('commit').catch(() => {});
@@ -164,18 +156,12 @@ export class PostgresFinder {
     }
   }
 
-  /** While many books are not indexed, they are counted once a second. */
-  async #state(deadline = Number.POSITIVE_INFINITY): Promise<IndexState> {
+  /** Of many books that are not indexed, the background knows the number better. */
+  async #state(deadline?: number): Promise<IndexState> {
     const state = await this.#ask<IndexState>(STATE, deadline, 'book_index_state');
-    if (state.unindexed <= STEP) {
-      this.#countsAt = 0;
-      return state;
-    }
-    if (performance.now() > this.#countsAt) {
-      this.#counted = (await this.#ask<IndexState>(WHOLE_STATE, deadline)).unindexed;
-      this.#countsAt = performance.now() + this.#times.idlePause;
-    }
-    return { ...state, unindexed: Math.max(state.unindexed, this.#counted) };
+    return state.unindexed <= STEP
+      ? state
+      : { ...state, unindexed: Math.max(state.unindexed, this.unindexed) };
   }
 
   /** @returns the one row of a statement. */
@@ -188,18 +174,17 @@ export class PostgresFinder {
     return (await this.#connections.query<Row>('searches', text, [], end, name))[0] as Row;
   }
 
-  /** Indexes some books in each of these places, unless that is in progress already; then it waits for the end of it. */
-  #index(places: readonly string[]): Promise<number> {
+  /** Indexes some books of each of these shards, unless that is in progress already; then it waits for the end of it. */
+  #index(shards: readonly string[]): Promise<number> {
     if (this.#indexing !== undefined) return this.#indexing;
     this.#indexingSince = performance.now();
     const end = this.#indexingSince + this.#times.indexStep;
     const index = async () => {
       let indexed = 0;
-      for (const place of places)
+      for (const shard of shards)
         indexed += await this.#connections.transaction('searches', end, (query) =>
-          indexSome(query, place, this.#times.turn),
+          indexSome(query, shard, this.#times.turn),
         );
-      this.#counted -= indexed;
       return indexed;
     };
     this.#indexing = index().finally(() => {
@@ -211,45 +196,49 @@ export class PostgresFinder {
   /** Indexes in the background, for as long as the store is open. */
   async #follow(): Promise<void> {
     const { signal } = this.#closing;
-    let rest = 0;
-    while (!signal.aborted) {
+    for (let rest = 0; ; ) {
       await pause(rest, undefined, { ref: false, signal }).catch(() => {});
+      if (signal.aborted) return;
       rest = this.#times.idlePause * (0.5 + Math.random());
       try {
-        if (!signal.aborted) await this.#indexAll(signal);
+        if (await this.#indexMore(signal)) rest = 0;
       } catch {
         // The store is away, or the disk is full. Searches report it.
       }
     }
   }
 
-  async #indexAll(signal: AbortSignal): Promise<void> {
-    const end = performance.now() + this.#times.indexStatement;
-    await this.#keeper?.keep(end);
-    const state = await this.#state();
-    if (state.version !== INDEX_VERSION) return;
-    if (!state.isComplete) return this.#build(signal);
-    let { unindexed, behind } = state;
-    this.unindexed = unindexed;
-    if (unindexed === 0) {
-      const compare = async () => (await this.#keeper?.compare(end)) ?? true;
+  /** Indexes for about a second, after which it is time to count again. @returns whether more is left. */
+  async #indexMore(signal: AbortSignal): Promise<boolean> {
+    const { idlePause, indexStatement } = this.#times;
+    const deadline = performance.now() + indexStatement;
+    await this.#keeper?.keep(deadline);
+    let state = await this.#ask<IndexState>(WHOLE_STATE);
+    if (state.version !== INDEX_VERSION) return false;
+    if (!state.isComplete) {
+      await this.#build(signal);
+      return false;
+    }
+    this.unindexed = state.unindexed;
+    if (state.unindexed === 0) {
+      const compare = async () => (await this.#keeper?.compare(deadline)) ?? true;
       this.#isCompared ||= await compare().catch(() => true); // counting may take too long
-      return;
+      return false;
     }
-    while (unindexed > 0 && !signal.aborted) {
-      const began = performance.now();
-      const { written } = await this.#ask<Written>(WRITTEN);
-      if ((await this.#index(behind)) === 0) return; // another process has done it
-      ({ unindexed, behind } = await this.#state());
-      this.unindexed = unindexed;
-      if ((await this.#ask<Written>(WRITTEN)).written > written) {
-        const inProportion = (performance.now() - began) * PAUSE_FOR_WRITERS; // a step may wait for a lock
-        const rest = Math.min(this.#times.idlePause, inProportion);
-        await pause(rest, undefined, { ref: false, signal });
-      }
+    const end = performance.now() + idlePause;
+    while (state.unindexed > 0) {
+      const step = performance.now();
+      const indexed = await this.#index(state.behind);
+      if (indexed === 0) return false; // another process has done it
+      this.unindexed -= indexed;
+      state = await this.#state();
+      this.unindexed = state.unindexed;
+      const rest = this.#pace.pauseAfter(performance.now() - step, state.written);
+      await pause(Math.min(idlePause, rest), undefined, { ref: false, signal }); // a step may have waited for a lock
+      if (state.unindexed > 0 && performance.now() > end) return true;
     }
-    const deadline = performance.now() + this.#times.indexStatement;
-    await this.#connections.query('searches', TIDY, [], deadline);
+    await this.#connections.query('searches', TIDY, [], performance.now() + indexStatement);
+    return false;
   }
 
   /** Makes the first index, on a connection whose statements may take long. */
@@ -271,24 +260,19 @@ function isLate(error: unknown): boolean {
 }
 
 /** Sends a statement that reads. */
-type Select = (
-  kind: 'searches' | 'counts',
-  sql: string,
-  values: readonly unknown[],
-) => Promise<readonly object[]>;
+type Select = (kind: 'searches' | 'counts', ...statement: Required<Parameters<Query>>) => Promise<object[]>;
 
-/** The index as one search sees it; `most` is undefined for a long one. */
-function indexBy(query: Select, most: number | undefined): SearchableIndex {
-  const isShort = most !== undefined;
-  const select = async (kind: Parameters<Select>[0], { sql, values }: Statement): Promise<unknown[][]> =>
-    (await query(kind, sql, values)).map(Object.values);
+/** The index as one search sees it; `most` is infinite for a long one. */
+function indexBy(select: Select, most: number): SearchableIndex {
+  const isShort = most < Number.POSITIVE_INFINITY;
+  const rows = async (kind: 'searches' | 'counts', { sql, values }: Statement): Promise<unknown[][]> =>
+    (await select(kind, sql, [...values])).map(Object.values);
   return {
     dialect: POSTGRES_DIALECT,
-    select: (statement) => select('searches', statement),
+    select: (statement) => rows('searches', statement),
     count: async (statement) => {
       try {
-        const [[count] = []] = await select(isShort ? 'searches' : 'counts', statement);
-        return Number(count);
+        return Number((await rows(isShort ? 'searches' : 'counts', statement))[0]?.[0]);
       } catch (error) {
         if (isShort || !(error instanceof StoreUnavailable)) throw error;
         return undefined;

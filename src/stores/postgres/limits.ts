@@ -35,9 +35,8 @@ export async function refusePartial(query: Query): Promise<void> {
 }
 
 /**
- * Settings that a server, a database or a role may have and that would break a list half-way or a connection between two
- * requests, hide books from searches, or store the text `NULL` in place of a field that a change leaves out. They are set
- * before the limits of this service.
+ * A server, database or role may have settings that break lists, close idle connections, hide books or store the text `NULL`.
+ * These statements reset them, before the limits of this service are set.
  * @param isLocal whether they are for one transaction only.
  */
 const ownSettings = (isLocal: boolean | string) => `

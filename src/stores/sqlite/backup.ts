@@ -13,7 +13,7 @@ import { Checksum } from '../checksum.ts';
 import { hasBooks, openExisting, openForWriting } from './structure.ts';
 import { AS_CSV, chunksOf, IN_FILE } from './text.ts';
 
-/** The content of a file: the number of books, and the SHA-256 of their export as CSV. */
+/** The content of a file; the checksum is the SHA-256 of its export as CSV. */
 interface Content {
   readonly books: number;
   readonly checksum: string;
@@ -40,7 +40,7 @@ export async function copyCatalogue(
       onProgress('pages copied', totalPages - remainingPages, totalPages),
   });
   const original = await contentOf(source, onProgress);
-  source.exec('rollback'); // from here on, the log of the service can be emptied
+  source.exec('rollback'); // from here on, the WAL of the service can be emptied
   using copy = openExisting(to);
   assertSound(copy);
   const content = await contentOf(copy, onProgress);
@@ -51,7 +51,7 @@ export async function copyCatalogue(
 /**
  * Copies a backup into an empty file, and brings its structure up to date. The backup may be on read-only storage.
  * @returns the content of the file.
- * @throws Error with the reason. A log beside the backup is one: it has books that the file lacks, or is not its own.
+ * @throws Error with the reason. A WAL beside the backup is one: it has books that the file lacks, or is not its own.
  */
 export async function copyBackup(
   path: string,
@@ -60,12 +60,11 @@ export async function copyBackup(
   signal: AbortSignal,
   onProgress: OnProgress,
 ): Promise<Content> {
-  const log = companionsOf(finalPath(path)).find(existsSync);
-  if (log !== undefined) {
+  const companion = companionsOf(finalPath(path)).find(existsSync);
+  if (companion !== undefined)
     throw new Error(
-      `${log} exists, so ${path} may be in use or incomplete: make a backup of it, and restore that`,
+      `${companion} exists, so ${path} may be in use or incomplete: make a backup of it, and restore that`,
     );
-  }
   await pipeline(createReadStream(path), createWriteStream(to), { signal });
   {
     using copy = openExisting(to);
@@ -77,13 +76,13 @@ export async function copyBackup(
 }
 
 /**
- * Locks a catalogue's file for this process alone, until it is closed, with the content of its log moved into it.
+ * Locks a catalogue's file for this process alone, until it is closed, with the content of its WAL moved into it.
  * @throws Error when that is impossible; its `errcode` is SQLITE_BUSY when other processes have the file open.
  */
 export function lockExclusively(file: string): DatabaseSync {
   const db = openExisting(file);
   try {
-    // While other processes have it open, it cannot leave WAL mode. Afterwards there is no log, which must never be
+    // While other processes have it open, it cannot leave WAL mode. Afterwards there is no WAL, which must never be
     // beside a file other than its own. In this mode, a process that opens it now waits for the end of the
     // transaction. The first one makes a page in an empty file: SQLite does not see that an empty one has been replaced.
     db.exec('pragma journal_mode = delete; begin exclusive; commit; begin exclusive');

@@ -5,7 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
-import { entryOf, INDEX_VERSION, MOST_AT_ONCE } from '../book-index.ts';
+import { entryOf, INDEX_VERSION } from '../book-index.ts';
 import { asBook } from '../states.ts';
 import { SQLITE_BUSY } from './faults.ts';
 import {
@@ -65,6 +65,7 @@ const FOLLOWS = `position between ${BEGINNING} and (select max(number) from book
 
 const STATE = `
   select coalesce(version, 0) = ${INDEX_VERSION} as isOurs, ${FOLLOWS} as follows, is_complete as isComplete, position as number, next, last,
+    (select max(number) from book_log) || ' ' || ${HIGHEST} as written,
     next <= last or position < (select max(number) from book_log) or ${HAS_NEW} as isBehind
   from (select 1) left join book_index_state`;
 
@@ -79,19 +80,12 @@ const IS_WHOLE = `
   select (select count(*) from books) = (select count(*) from book_index)
     and (select max(id) from books) is (select max(id) from book_index) as isWhole`;
 
-/** The books of rows that follow. */
-const rowsBehind = (limit: string) => `
-  select last - book + 1 as books from book_log
-  where number > (select position from book_index_state) and book > 0${limit}`;
-
 /** Ids that were never given are also counted, since counting the books would read all of them. */
-const countOf = (limit = '') => `
-  select coalesce((select sum(books) from (${rowsBehind(limit)})), 0)
+const UNINDEXED = `
+  select coalesce((select sum(last - book + 1) from book_log where number > position and book > 0), 0)
     + max(0, ${HIGHEST} - ${NOTED_TO})
     + max(0, min(last, (select coalesce(max(id), 0) from books)) - next + 1) as books
   from book_index_state`;
-const COUNT_PENDING = countOf();
-const COUNT_FEW_PENDING = countOf(` limit ${MOST_AT_ONCE + 1}`);
 
 /** Texts are cut to what is indexed: no fewer characters than UTF-16 units. */
 const COLUMNS = `substr(title, 1, ${INDEXED_UNITS}) as title, substr(author, 1, ${INDEXED_UNITS}) as author, year`;
@@ -107,12 +101,14 @@ export interface IndexState extends LogPosition {
   readonly isBehind: 0 | 1;
   /** Whether the log has all that it lacks; null without an index. */
   readonly follows: 0 | 1 | null;
+  /** Another text after every write of a book. */
+  readonly written: string;
 }
 
 /** About how many books are not indexed; undefined if there is no index. */
-export function countPending(db: DatabaseSync): number | undefined {
+export function countUnindexed(db: DatabaseSync): number | undefined {
   try {
-    return Number(db.prepare(COUNT_PENDING).get()?.books);
+    return Number(db.prepare(UNINDEXED).get()?.books);
   } catch {
     return undefined;
   }
@@ -183,15 +179,9 @@ export class SqliteIndex {
     return this.#prepare(STATE).get() as unknown as IndexState;
   }
 
-  /** How far it is; another text after each step. */
-  get progress(): string {
-    const { number, next } = this.state;
-    return `${number} ${next}`;
-  }
-
-  /** Whether there are more books to index than a search waits for. */
-  get areManyPending(): boolean {
-    return Number(this.#prepare(COUNT_FEW_PENDING).get()?.books) > MOST_AT_ONCE;
+  /** About how many books are not indexed. */
+  get unindexed(): number {
+    return Number(this.#prepare(UNINDEXED).get()?.books);
   }
 
   /**

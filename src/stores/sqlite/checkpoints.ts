@@ -1,24 +1,24 @@
-// Owns: moving the write-ahead log into the file (checkpoints), in a separate thread, so that no request waits for it. No
+// Owns: moving the write-ahead log (WAL) into the file (checkpoints), in a separate thread, so that no request waits for it. No
 // other connection of the service does that.
 
 import { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Times } from '../../times.ts';
 import { isFailedSync } from './faults.ts';
-import { LOG_SIZE, LONG_LOG } from './log-size.ts';
 import type { ThreadData } from './thread.ts';
+import { LONG_WAL, WAL_SIZE } from './wal.ts';
 
-/** Pages in the log from which on it is moved: 16 MiB. With 4 MiB, a creation takes a fifth more processor time. */
+/** Pages of a WAL that is moved: 16 MiB. With 4 MiB, a creation takes a fifth more processor time. */
 const LONG_ENOUGH = 4096;
 
-/** Pages that are left to move while writers wait: a mebibyte. All that are left, once the log is longer than LONG_LOG. */
+/** Up to this many pages may be moved while writers wait: 1 MiB. Of a WAL beyond LONG_WAL, any number may. */
 const FEW = 256;
-const TOO_LONG = LONG_LOG / 4096;
+const TOO_LONG = LONG_WAL / 4096;
 
 interface Progress {
   /** 1 if readers or writers have kept it from all that it was to do. */
   readonly busy: 0 | 1;
-  /** Pages in the log, and those of them that are moved. */
+  /** Pages in the WAL, and those of them that are moved. */
   readonly log: number;
   readonly checkpointed: number;
 }
@@ -27,21 +27,21 @@ class Checkpoints {
   readonly #db: DatabaseSync;
   readonly #times: Times['sqlite'];
   readonly #syncing: Int32Array;
-  /** What happens if readers keep the log from starting over. */
+  /** What happens if readers keep the WAL from starting over. */
   readonly #onKept: () => void;
   /** No attempt before this moment, on the clock of `performance.now()`. */
   #pausedUntil = 0;
 
   constructor({ path, times: { sqlite: times }, syncing }: ThreadData, onKept: () => void) {
-    this.#db = new DatabaseSync(path, { timeout: times.logRestart });
-    this.#db.exec(`pragma synchronous = normal; pragma journal_size_limit = ${LOG_SIZE}`);
+    this.#db = new DatabaseSync(path, { timeout: times.walRestart });
+    this.#db.exec(`pragma synchronous = normal; pragma journal_size_limit = ${WAL_SIZE}`);
     this.#times = times;
     this.#syncing = syncing;
     this.#onKept = onKept;
   }
 
   /**
-   * Moves the log if it is long, and lets it start over.
+   * Moves the WAL if it is long, and lets it start over.
    * @throws the error of a sync that has failed.
    */
   look(): void {
@@ -53,7 +53,7 @@ class Checkpoints {
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec('rollback');
       if (isFailedSync(error)) throw error;
-      this.#pause(); // the disk is full, or another process moves the log
+      this.#pause(); // the disk is full, or another process moves the WAL
     }
   }
 
@@ -63,19 +63,19 @@ class Checkpoints {
       this.#checkpoint('truncate');
     } catch (error) {
       if (isFailedSync(error)) throw error;
-      // otherwise the log stays, with all that is acknowledged
+      // otherwise the WAL stays, with all that is acknowledged
     }
     this.#db.close();
   }
 
-  /** Writers wait until nobody reads what is in the log, but not for long. */
+  /** Writers wait until nobody reads what is in the WAL, but not for long. */
   #restart(): void {
     if (this.#checkpoint('restart').busy === 1) {
       this.#onKept();
       this.#pause();
       return;
     }
-    // SQLite syncs the first page of a log at once. It is that of an empty transaction, so that no request waits for it.
+    // SQLite syncs the first page of a WAL at once. It is that of an empty transaction, so that no request waits for it.
     this.#db.exec('begin immediate');
     const { user_version: version } = this.#db.prepare('pragma user_version').get() ?? {};
     if (Atomics.load(this.#syncing, 0) === 1) this.#db.exec('rollback');
@@ -83,7 +83,7 @@ class Checkpoints {
   }
 
   #pause(): void {
-    this.#pausedUntil = performance.now() + this.#times.logPause;
+    this.#pausedUntil = performance.now() + this.#times.walPause;
   }
 
   #checkpoint(mode: 'noop' | 'passive' | 'restart' | 'truncate'): Progress {
@@ -94,7 +94,7 @@ class Checkpoints {
 /** A failed sync ends the thread: it would move pages that the disk may not have. */
 function serve(port: MessagePort, data: ThreadData): void {
   const checkpoints = new Checkpoints(data, () => port.postMessage('kept'));
-  const timer = setInterval(() => checkpoints.look(), data.times.sqlite.logLook);
+  const timer = setInterval(() => checkpoints.look(), data.times.sqlite.walLook);
   port.on('message', () => {
     clearInterval(timer);
     checkpoints.close();

@@ -48,7 +48,7 @@ export const SQLITE_DIALECT: IndexDialect = {
   idsValue: (ids) => JSON.stringify(ids),
 
   wantedBooks: (ids) =>
-    `(select value as id, key as place from json_each(${ids})) as wanted cross join books using (id)`,
+    `(select value as id, key as ordinal from json_each(${ids})) as wanted cross join books using (id)`,
 
   deadlineTest,
 };

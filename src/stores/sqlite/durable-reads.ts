@@ -1,5 +1,5 @@
 // Owns: the connection that reads single books of a SQLite file, on the calling thread: a read costs microseconds. It sees
-// what is durable: from before a commit until the sync of the log has ended, it stays at the snapshot of before. If another
+// what is durable: from before a commit until the sync of the WAL has ended, it stays at the snapshot of before. If another
 // process commits meanwhile, it moves on, since that process may answer at once (rule 28).
 
 import { DatabaseSync } from 'node:sqlite';

@@ -30,7 +30,7 @@ export class OpenFile {
   }
 }
 
-/** The file of a store that is open for writing, its write-ahead log, which has the latest commits, and the index of the log. */
+/** The file of a store that is open for writing, its WAL, which has the latest commits, and the index of the WAL. */
 export class OpenStore {
   readonly #files: readonly OpenFile[];
 

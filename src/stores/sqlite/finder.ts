@@ -1,16 +1,16 @@
 // Owns: searching a SQLite file, in separate threads: a search may take seconds, and reads on the main thread must not
-// wait for it. One keeps the index up to date, in the background and before a search, and gives up a search that takes long.
-// The other one has these.
+// wait for it. One thread follows the log, in the background and before a search, and gives up searches that take long; the
+// other one has these.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Page, Search, WantedWord } from '../../books/search.ts';
 import { StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
-import { PAUSE_FOR_WRITERS } from '../book-index.ts';
-import { findPage, type SearchableIndex } from '../finding.ts';
+import { MOST_AT_ONCE, Pace } from '../book-index.ts';
+import { findPage, type SearchableIndex } from '../search-pages.ts';
 import type { Statement } from '../search-sql.ts';
-import { countPending, SqliteIndex } from './book-index.ts';
+import { SqliteIndex } from './book-index.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
 import { now, openForIndexing, PAUSE, retryWhileBusy } from './structure.ts';
 import type { ThreadData, ThreadMessage, Ticketed } from './thread.ts';
@@ -60,16 +60,13 @@ class SqliteFinder implements SearchableIndex {
   readonly #index: SqliteIndex;
   /** When the search in progress has to end. */
   #end = 0;
-  /** Milliseconds that a statement with its words takes before `in_time` is called. */
+  /** How many milliseconds a statement with its words runs before SQLite first calls `in_time`. */
   #uninterrupted = 0;
   /** Whether a search has waited for the index without success. The next ones wait less, until it has everything. */
-  #isBehind = false;
+  #isLate = false;
   /** Whether the index was compared with the books. */
   #isCompared = false;
-  /** Of the file: it changes with every transaction of other connections. */
-  #version = 0;
-  /** How far the index was at the latest look. */
-  #progress = '';
+  readonly #pace = new Pace();
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ path, times: { sqlite: times }, syncing }: ThreadData) {
@@ -87,7 +84,6 @@ class SqliteFinder implements SearchableIndex {
   /** Makes the index if it is missing, and brings it up to date in the background from now on. */
   keepIndex(): void {
     this.#index.prepare(this.#times);
-    this.#progress = this.#index.progress;
     this.#timer = setTimeout(() => this.#follow(), 0);
   }
 
@@ -165,39 +161,34 @@ class SqliteFinder implements SearchableIndex {
    * @returns about how many books are left.
    */
   #catchUp(): number {
-    const { catchUp, stepPause } = this.#times;
+    const { catchUp, indexLock, busyPause } = this.#times;
     this.#keep();
     const { isComplete, isBehind } = this.#index.state;
-    if (!isBehind) this.#isBehind = false; // another process may have indexed
+    if (!isBehind) this.#isLate = false; // another process may have indexed
     if (!isComplete || !isBehind) return 0;
-    const end = this.#index.areManyPending ? 0 : now() + (this.#isBehind ? this.#pauseForWriters : catchUp);
+    const unindexed = this.#index.unindexed;
+    if (unindexed > MOST_AT_ONCE) return unindexed;
+    const end = now() + (this.#isLate ? indexLock : catchUp);
     try {
       while (now() < end) {
         if (this.#step(end)) return 0;
-        Atomics.wait(PAUSE, 0, 0, stepPause);
+        Atomics.wait(PAUSE, 0, 0, 2 * busyPause); // those who wait to write try again meanwhile
       }
     } catch {} // others write, or the disk is full: indexed books are found
-    this.#isBehind = true;
-    return countPending(this.#db) ?? 0;
+    this.#isLate = true;
+    return this.#index.unindexed;
   }
 
-  /**
-   * Indexes in the background: one step after the other, between which others can write, with longer pauses while they do.
-   * If another process has indexed since the latest look, this one leaves the rest to it.
-   */
+  /** Indexes in the background, step by step. */
   #follow(): void {
-    const { idlePause, stepPause } = this.#times;
+    const { idlePause, indexLock, step } = this.#times;
     let rest = idlePause;
     try {
       this.#keep();
-      const { isComplete, isBehind } = this.#index.state;
-      const { progress } = this.#index;
-      const isElsewhere = progress !== this.#progress;
-      this.#progress = progress;
-      if ((isBehind || !isComplete) && !isElsewhere) {
-        const isTraffic = this.#haveOthersWritten();
-        if (this.#step(now() + this.#pauseForWriters)) this.#db.exec('pragma shrink_memory');
-        else rest = isTraffic ? this.#pauseForWriters : stepPause;
+      const { isComplete, isBehind, written } = this.#index.state;
+      if (isBehind || !isComplete) {
+        if (this.#step(now() + indexLock)) this.#db.exec('pragma shrink_memory');
+        else rest = this.#pace.pauseAfter(step, written);
       }
       this.#isCompared ||= this.#index.compare();
     } catch {} // others write, or the disk is full
@@ -211,11 +202,6 @@ class SqliteFinder implements SearchableIndex {
     } catch {} // others write, or the disk is full
   }
 
-  /** Milliseconds. */
-  get #pauseForWriters(): number {
-    return PAUSE_FOR_WRITERS * this.#times.step;
-  }
-
   /**
    * Indexes books in one transaction.
    * @param latest until when it waits for others that write.
@@ -224,16 +210,8 @@ class SqliteFinder implements SearchableIndex {
   #step(latest: number): boolean {
     if (now() < latest) Atomics.wait(this.#syncing, 0, 1, latest - now());
     const isDone = retryWhileBusy(() => this.#index.step(this.#times.step), latest, this.#times);
-    if (isDone) this.#isBehind = false;
-    this.#progress = this.#index.progress;
+    if (isDone) this.#isLate = false;
     return isDone;
-  }
-
-  /** Whether other connections have committed since the latest call. */
-  #haveOthersWritten(): boolean {
-    const before = this.#version;
-    this.#version = Number(this.#db.prepare('pragma data_version').get()?.data_version);
-    return this.#version !== before;
   }
 }
 

@@ -1,6 +1,6 @@
 // Owns: when the writes to a SQLite file are committed and answered. Those that wait together form one transaction (group
 // commit). It runs on the calling thread, since it costs less than a message to another one; then the system's thread pool
-// syncs the log, and only after that the writes are answered. Meanwhile the next ones gather.
+// syncs the WAL, and only after that the writes are answered. Meanwhile the next ones gather.
 // Does not: know what a write does; or wait on this thread for a disk's sync or for another process.
 
 import { closeSync, fdatasync, openSync } from 'node:fs';
@@ -28,8 +28,8 @@ export class GroupCommit {
   readonly #begin;
   readonly #commit;
   readonly #store: OpenStore;
-  /** A descriptor of the log. One of the file itself would release SQLite's locks on it when it is closed (POSIX). */
-  readonly #log: number;
+  /** A descriptor of the WAL. One of the file itself would release SQLite's locks on it when it is closed (POSIX). */
+  readonly #wal: number;
   readonly #reads: DurableReads;
   readonly #times: Times['sqlite'];
   readonly #onSyncFailed: (reason: string) => void;
@@ -54,7 +54,7 @@ export class GroupCommit {
     this.#begin = db.prepare('begin immediate');
     this.#commit = db.prepare('commit');
     this.#store = new OpenStore(path);
-    this.#log = openSync(`${path}-wal`, 'r+');
+    this.#wal = openSync(`${path}-wal`, 'r+');
     this.#reads = reads;
     this.#times = times;
     this.#onSyncFailed = onSyncFailed;
@@ -95,7 +95,7 @@ export class GroupCommit {
   /** Waits for the writes in progress. The connection stays open. */
   async close(): Promise<void> {
     await this.#working;
-    closeSync(this.#log);
+    closeSync(this.#wal);
   }
 
   async #work(): Promise<void> {
@@ -152,11 +152,11 @@ export class GroupCommit {
     for (const [position, { resolve }] of group.entries()) resolve(answers[position]);
   }
 
-  /** Writes the log to disk. Never resolves if that fails. */
+  /** Writes the WAL to disk. Never resolves if that fails. */
   async #sync(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#syncing = promise;
-    fdatasync(this.#log, (error) => (error === null ? resolve() : this.#onSyncFailed(error.message)));
+    fdatasync(this.#wal, (error) => (error === null ? resolve() : this.#onSyncFailed(error.message)));
     await promise;
     this.#syncing = undefined;
   }

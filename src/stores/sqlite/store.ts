@@ -31,21 +31,21 @@ import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { Turn } from '../turn.ts';
-import { countPending, INDEXED_TO } from './book-index.ts';
+import { countUnindexed, INDEXED_TO } from './book-index.ts';
 import { DurableReads } from './durable-reads.ts';
 import { OpenFile } from './file.ts';
 import type { GivenUp, SearchRequest } from './finder.ts';
 import { GroupCommit } from './group-commit.ts';
 import { History } from './history.ts';
 import { countChanges, mustPrune, type Pruning, prune } from './log.ts';
-import { HUGE_LOG, LONG_LOG } from './log-size.ts';
 import { openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, chunksOf, IN_LIST } from './text.ts';
 import { Calls, endThread, startThread, type ThreadData } from './thread.ts';
 import { SqliteLogReader, SqliteLogWriter } from './undo.ts';
+import { HUGE_WAL, LONG_WAL } from './wal.ts';
 import { bookOf, Writes } from './writes.ts';
 
-/** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
+/** Lists open at once: each holds a connection and keeps the WAL from being emptied. */
 const OPEN_LISTS = 32;
 
 type FinderThread = Calls<SearchRequest, Page | GivenUp>;
@@ -62,7 +62,7 @@ export async function openSqlite(path: string, options: OpenOptions): Promise<Bo
   const db = await openForWriting(path, times.sqlite);
   let checkpoints: Worker | undefined;
   try {
-    db.exec('pragma synchronous = normal; pragma wal_autocheckpoint = 0'); // `GroupCommit` syncs; `Checkpoints` moves the log
+    db.exec('pragma synchronous = normal; pragma wal_autocheckpoint = 0'); // `GroupCommit` syncs; `Checkpoints` moves the WAL
     const threads = { path, times, syncing: new Int32Array(new SharedArrayBuffer(4)) };
     checkpoints = await startThread('src/stores/sqlite/checkpoints.ts', threads);
     checkpoints.once('error', ({ message }: Error) => onSyncFailed(message)); // it has no other fault
@@ -104,8 +104,8 @@ class SqliteStore implements BookStore {
   readonly #watches = new Set<() => void>();
   readonly #pruning: NodeJS.Timeout | undefined;
   #isClosing = false;
-  /** Nothing waits for a long log before this moment. */
-  #waitsForLogAt = 0;
+  /** After a wait for a shorter WAL that did not help: no wait before this moment. */
+  #waitsForWalAt = 0;
 
   constructor(
     isNew: boolean,
@@ -132,7 +132,7 @@ class SqliteStore implements BookStore {
     this.#times = times;
     this.#lists = new OpenLists(OPEN_LISTS, times.lists);
     checkpoints.on('message', () => {
-      if (this.#logSize > HUGE_LOG) this.#lists.breakOffLong();
+      if (this.#walSize > HUGE_WAL) this.#lists.breakOffLong();
     });
     this.#history = new History(this.#reads.db);
     const kept = history * times.history.day;
@@ -238,7 +238,7 @@ class SqliteStore implements BookStore {
 
   async list(): Promise<BookList> {
     const deadline = performance.now() + this.#times.lists.firstChunk;
-    await this.#waitForLog();
+    await this.#waitForWal();
     return this.#lists.open(async () => {
       await this.#commits.durable(deadline); // until this function returns, nothing is committed
       return listOf(this.#openSnapshot());
@@ -248,7 +248,7 @@ class SqliteStore implements BookStore {
   metrics(): Metric[] {
     return [
       metric('sqlite_open_lists', this.#lists.count),
-      metric('unindexed_books', countPending(this.#reads.db) ?? {}),
+      metric('unindexed_books', countUnindexed(this.#reads.db) ?? {}),
       metric('kept_changes', countChanges(this.#reads.db) ?? {}),
       metric('sqlite_file_bytes', { ...sizeAt('books', this.#path), ...sizeAt('log', `${this.#path}-wal`) }),
     ];
@@ -261,7 +261,7 @@ class SqliteStore implements BookStore {
     this.#reads.db.close();
     const longFinder = await this.#longFinder?.catch(() => undefined);
     await Promise.all([this.#finder?.close(), longFinder?.close()]);
-    await endThread(this.#checkpoints); // it has emptied the log, so that the last connection has nothing to sync
+    await endThread(this.#checkpoints); // it has emptied the WAL, so that the last connection has nothing to sync
     this.#db.close();
   }
 
@@ -318,7 +318,7 @@ class SqliteStore implements BookStore {
   }
 
   async #search(finder: FinderThread, request: SearchRequest): Promise<Page | GivenUp> {
-    await this.#waitForLog();
+    await this.#waitForWal();
     const found = await finder.call(request);
     await this.#commits.durable(request.deadline - performance.timeOrigin); // it may have seen a write whose sync was in progress
     return found;
@@ -336,24 +336,24 @@ class SqliteStore implements BookStore {
   }
 
   /** Bytes; 0 if the system does not say. */
-  get #logSize(): number {
-    return sizeAt('log', `${this.#path}-wal`).log ?? 0;
+  get #walSize(): number {
+    return sizeAt('wal', `${this.#path}-wal`).wal ?? 0;
   }
 
   /**
-   * While the log is too long, lets the lists and searches in progress end first: it starts over once nobody reads from it.
+   * While the WAL is too long, lets the lists and searches in progress end first: it starts over once nobody reads from it.
    * If that does not help, nothing waits again for a while.
    */
-  async #waitForLog(): Promise<void> {
-    const { logWait, logStep, logWaitPause } = this.#times.sqlite;
-    if (performance.now() < this.#waitsForLogAt) return;
-    const end = performance.now() + logWait;
-    while (this.#logSize > LONG_LOG) {
+  async #waitForWal(): Promise<void> {
+    const { walWait, walStep, walWaitPause } = this.#times.sqlite;
+    if (performance.now() < this.#waitsForWalAt) return;
+    const end = performance.now() + walWait;
+    while (this.#walSize > LONG_WAL) {
       if (performance.now() > end) {
-        this.#waitsForLogAt = end + logWaitPause;
+        this.#waitsForWalAt = end + walWaitPause;
         return;
       }
-      await pause(logStep);
+      await pause(walStep);
     }
   }
 }

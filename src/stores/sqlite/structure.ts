@@ -13,8 +13,8 @@ import { withTypes } from '../columns.ts';
 import { isOfKind, SQLITE_BUSY, SQLITE_FULL } from './faults.ts';
 import { OpenFile } from './file.ts';
 import { prepareLog } from './log.ts';
-import { LOG_SIZE } from './log-size.ts';
 import { AS_CSV, chunksOf, IN_FILE, IS_BOOK } from './text.ts';
+import { WAL_SIZE } from './wal.ts';
 
 /** KiB of memory for the pages that indexing and searching need. */
 const INDEXING_CACHE = 16 * 1024;
@@ -68,32 +68,32 @@ export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
-/** @returns the log or the journal that a missing file has left behind, unless it is empty. */
-function orphanedLog(file: string): string | undefined {
-  const log = companionsOf(file).find((path) => !path.endsWith('-shm') && sizeOf(path) > 0);
-  return log === undefined || existsSync(file) ? undefined : log; // in this order: another process may make both now
+/** @returns the WAL or the journal that a missing file has left behind, unless it is empty. */
+function orphanOf(file: string): string | undefined {
+  const orphan = companionsOf(file).find((path) => !path.endsWith('-shm') && sizeOf(path) > 0);
+  return orphan === undefined || existsSync(file) ? undefined : orphan; // in this order: another process may make both now
 }
 
 /**
  * Opens the file, or creates it and its folder if missing, and creates or completes its structure. Everything that can be
  * read in it is durable then, also what a process that died has committed and not synced.
- * @throws Error with the reason. A log without its file is one: SQLite would delete it.
+ * @throws Error with the reason. A WAL without its file is one: SQLite would delete it.
  */
 export async function openForWriting(path: string, times: Times['sqlite']): Promise<DatabaseSync> {
-  const log = orphanedLog(path);
-  if (log !== undefined) {
+  const orphan = orphanOf(path);
+  if (orphan !== undefined) {
     throw new Error(
-      `it is missing, but ${log} exists and may hold books: put the file back, or move its log away`,
+      `it is missing, but ${orphan} exists and may hold books: put the file back, or move its log away`,
     );
   }
   makeFolderOf(path);
   const deadline = now() + times.busy;
   const { db, file } = await untilFree(() => openNow(path), deadline, times);
   try {
-    emptyLog(db);
+    emptyWal(db);
     file.assertInPlace();
     await sync(`${path}-wal`); // else the disk may still have its content of before, which is older than the file now
-    await sync(dirname(path)); // a new file and a new log have their names there
+    await sync(dirname(path)); // a new file and a new WAL have their names there
     return db;
   } catch (error) {
     db.close();
@@ -109,8 +109,8 @@ async function openNow(path: string): Promise<{ db: DatabaseSync; file: OpenFile
     assertKnown(db);
     const mode = db.prepare('pragma journal_mode = wal').get()?.journal_mode;
     if (mode !== 'wal') throw new Error('write-ahead logging does not work there');
-    db.exec(`pragma synchronous = full; pragma journal_size_limit = ${LOG_SIZE}`);
-    await writeLogAgain(db, `${path}-wal`);
+    db.exec(`pragma synchronous = full; pragma journal_size_limit = ${WAL_SIZE}`);
+    await writeWalAgain(db, `${path}-wal`);
     createStructure(db);
     return { db, file };
   } catch (error) {
@@ -120,18 +120,18 @@ async function openNow(path: string): Promise<{ db: DatabaseSync; file: OpenFile
 }
 
 /**
- * Writes the log once more, and syncs it. A process that died may have left in it what the disk had failed to write: it can be
- * read, but no sync would write it. At a power failure, everything after it in the log would be lost, and of pages that are
- * being moved into the file, the log would have none.
+ * Writes the WAL once more, and syncs it. A process that died may have left in it what the disk had failed to write: it can be
+ * read, but no sync would write it. At a power failure, everything after it in the WAL would be lost, and of pages that are
+ * being moved into the file, the WAL would have none.
  */
-async function writeLogAgain(db: DatabaseSync, log: string): Promise<void> {
-  db.exec('begin immediate'); // no other process writes to the log until the rollback
-  await pipeline(createReadStream(log), createWriteStream(log, { flags: 'r+', flush: true }));
+async function writeWalAgain(db: DatabaseSync, wal: string): Promise<void> {
+  db.exec('begin immediate'); // no other process writes to the WAL until the rollback
+  await pipeline(createReadStream(wal), createWriteStream(wal, { flags: 'r+', flush: true }));
   db.exec('rollback');
 }
 
-/** Moves the log into the file. It stays if others read from it or write to it, or if the disk is full. */
-function emptyLog(db: DatabaseSync): void {
+/** Moves the WAL into the file. It stays if others read from it or write to it, or if the disk is full. */
+function emptyWal(db: DatabaseSync): void {
   try {
     db.exec('pragma wal_checkpoint(truncate)');
   } catch (error) {
@@ -141,12 +141,12 @@ function emptyLog(db: DatabaseSync): void {
 
 /**
  * Opens a catalogue's file to search it and to keep its index up to date. Its commits are not synced: the next sync of the
- * log includes them, and moving the log is left to `checkpoints.ts`.
+ * WAL includes them, and moving it is left to `checkpoints.ts`.
  */
 export function openForIndexing(path: string): DatabaseSync {
   const db = openExisting(path);
   db.exec(
-    `pragma synchronous = normal; pragma wal_autocheckpoint = 0; pragma cache_size = ${-INDEXING_CACHE}; pragma journal_size_limit = ${LOG_SIZE}`,
+    `pragma synchronous = normal; pragma wal_autocheckpoint = 0; pragma cache_size = ${-INDEXING_CACHE}; pragma journal_size_limit = ${WAL_SIZE}`,
   );
   return db;
 }

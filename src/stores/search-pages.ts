@@ -30,6 +30,12 @@ const WALK = 20_000;
 /** A row of the index, with the values that books are sorted by. */
 type Row = [id: number, title: string, author: string, year: number];
 
+/** How many books match, and those of the page unless they are too many. */
+interface Few {
+  readonly count: number;
+  readonly rows?: readonly Row[];
+}
+
 /** The index of a store, as one search reads it. */
 export interface SearchableIndex {
   readonly dialect: IndexDialect;
@@ -65,35 +71,24 @@ class PageSearch {
 
   /** @returns one row more than the page has, if there is one. */
   async find(search: Search): Promise<{ rows: readonly Row[]; total: number | undefined }> {
-    const { order, offset, after } = search;
-    const { mostCollected } = this.#index.dialect;
+    const { order, offset, after, words, conditions, isCounted } = search;
     const part = { order, after, offset, most: search.limit + 1 };
-    const isAll = search.words.length === 0 && search.conditions.length === 0;
     const isInOrderOfIds = isRelevance(order) || order[0]?.field === 'id';
-    const few = isAll
-      ? { count: await this.#countUpTo(COUNTED, search) }
-      : await this.#collect(isInOrderOfIds ? COUNTED : mostCollected, search, part);
-    let { rows } = few as { rows?: readonly Row[] };
-    if (rows === undefined) {
-      rows = isRelevance(order)
-        ? await this.#walkByRelevance(search, order, part)
-        : await this.#walk(search, order, part);
-    }
+    const isAll = words.length === 0 && conditions.length === 0;
+    const few: Few = isAll
+      ? { count: await this.#count(search, COUNTED) }
+      : await this.#collect(isInOrderOfIds ? COUNTED : this.#index.dialect.mostCollected, search, part);
+    const walk = () =>
+      isRelevance(order) ? this.#walkByRelevance(search, order, part) : this.#walk(search, order, part);
+    const rows = few.rows ?? (await walk());
     if (few.count <= COUNTED) return { rows, total: few.count };
-    return {
-      rows,
-      total: search.isCounted ? await this.#index.count(this.#statement().countAll(search)) : undefined,
-    };
+    return { rows, total: isCounted ? await this.#index.count(this.#statement().count(search)) : undefined };
   }
 
-  /** Step 1. @returns no rows if more books match. */
-  async #collect(
-    most: number,
-    selection: Selection,
-    part: Part,
-  ): Promise<{ count: number; rows?: readonly Row[] }> {
+  /** Step 1. */
+  async #collect(most: number, selection: Selection, part: Part): Promise<Few> {
     if (this.#index.dialect.isCountedFirst) {
-      const count = await this.#countUpTo(most, selection);
+      const count = await this.#count(selection, most);
       return count > most ? { count } : { count, rows: await this.#collectAll(selection, part) };
     }
     const found = await this.#index.select(this.#statement().collectFew(most, selection, part));
@@ -107,13 +102,11 @@ class PageSearch {
     const { field } = order[0] as SortBy;
     const { words, conditions, isRest } = selection;
     const hasWords = words.length > 0;
-    if (!hasWords && conditions.length === 0 && isRest === undefined) {
+    if (!hasWords && conditions.length === 0 && isRest === undefined)
       return this.#rows(this.#statement().readInOrder(field, selection, part));
-    }
     const needed = part.offset + part.most;
-    if (needed > WALK || (hasWords && field === 'id' && this.#index.dialect.hasWordsById)) {
+    if (needed > WALK || (hasWords && field === 'id' && this.#index.dialect.hasWordsById))
       return this.#collectAll(selection, part);
-    }
     const rows = await this.#rows(this.#statement().testInOrder(field, selection, part, WALK));
     return rows.length < needed ? this.#collectAll(selection, part) : rows.slice(part.offset);
   }
@@ -130,10 +123,10 @@ class PageSearch {
     if (group === 0) {
       const titles = titlesThatBegin(words, conditions, relevance);
       const part = { order: BY_TITLE, after: [key, id], offset, most };
-      rows.push(...(await this.#rows(this.#statement().readTitles(titles, part))));
+      rows.push(...(await this.#rows(this.#statement().readInOrder('title', titles, part))));
       if (rows.length === most) return rows;
       if (rows.length > 0) left = 0;
-      else if (left > 0) left -= await this.#number(this.#statement().countTitles(titles, part));
+      else if (left > 0) left -= await this.#number(this.#statement().countInOrder('title', titles, part));
     }
     const others = { words, conditions, isRest: relevance };
     const part = { order: BY_ID, after: [group === 0 ? 0 : id], offset: left, most: most - rows.length };
@@ -145,8 +138,8 @@ class PageSearch {
     return this.#rows(this.#statement().collectAll(selection, part));
   }
 
-  #countUpTo(most: number, selection: Selection): Promise<number> {
-    return this.#number(this.#statement().countUpTo(most, selection));
+  #count(selection: Selection, most: number): Promise<number> {
+    return this.#number(this.#statement().count(selection, most));
   }
 
   #statement(): SearchStatement {
@@ -189,7 +182,6 @@ function placeOf([id, title, author, year]: Row, order: Search['order']): Place 
 
 /** @param row of `books`, as an array. */
 function bookOf(row: readonly unknown[]): Book {
-  return Object.fromEntries(
-    ['id', ...FIELD_NAMES].map((name, position) => [name, row[position]]),
-  ) as unknown as Book;
+  const fields = ['id', ...FIELD_NAMES].map((name, position) => [name, row[position]]);
+  return Object.fromEntries(fields) as Book;
 }
