@@ -63,7 +63,6 @@ describe('Citus', () => {
     test(`rule 23: the coordinator ${fault}: nothing is lost`, async (context) => {
       const dbUrl = await POSTGRES.freshUrl();
       const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
-      context.after(() => proxy.stop());
       const { load, slowest } = await start(context, proxiedUrl);
       const server = await CitusServer.at(coordinator);
       const end = await begin({ server, proxy });
@@ -76,10 +75,9 @@ describe('Citus', () => {
   }
 
   for (const victim of ['a worker', 'the coordinator']) {
-    test(`rule 23: ${victim} is killed between the two phases of a commit`, async (context) => {
+    test(`rule 23: ${victim} is killed between the two phases of a commit`, async () => {
       const dbUrl = await POSTGRES.freshUrl();
       const service = await startTestService(dbUrl);
-      context.after(() => service.stop());
       const workers = await CitusServer.workers();
       const [worker] = workers;
       assert.ok(worker !== undefined);
@@ -140,7 +138,6 @@ describe('Citus', () => {
 /** A service with its load. */
 async function start(context: TestContext, dbUrl: string) {
   const service = await startTestService(dbUrl);
-  context.after(() => service.stop());
   let slowest = 0;
   const timed: Requester = {
     async request(...call) {

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import type { IncomingMessage } from 'node:http';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { before, describe, type TestContext, test } from 'node:test';
 import {
   type Book,
   BookCatalogue,
@@ -44,7 +44,6 @@ describe('the client', () => {
       return total !== undefined && unindexed === 0;
     });
   });
-  after(() => service?.stop());
 
   /** What the service has, without the client: undefined if there is no such book. */
   const stored = async ({ id }: Book) =>
@@ -312,9 +311,8 @@ describe('the client', () => {
       await assert.rejects(last, { message: 'enough' });
     });
 
-    test('H2: begins again if the cursor is of another store', async (context) => {
+    test('H2: begins again if the cursor is of another store', async () => {
       const other = await startTestService(await SQLITE.freshUrl());
-      context.after(() => other.stop());
       const changes = new BookCatalogue(other.url, PATIENT).changes(cursor);
       await assert.rejects(Array.fromAsync(changes), CursorExpired);
       await assertRefused(catalogue.changes('none').next(), 400, 'Invalid query parameter: cursor');

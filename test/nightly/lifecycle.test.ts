@@ -35,9 +35,7 @@ describe('rule 27: SIGTERM', { concurrency: 4 }, () => {
     }, async (context) => {
       const url = await store.freshUrl();
       const { proxy, proxiedUrl } = isServer ? await TcpProxy.to(url) : { proxy: undefined, proxiedUrl: url };
-      context.after(() => proxy?.stop());
       const service = await startServiceProcess(proxiedUrl, { WORKERS, BODY_LIMIT: '20000000' });
-      context.after(() => service.process.kill('SIGKILL'));
       const halves = await occupy(context, service);
       proxy?.swallowAnswers();
       const complete = () =>

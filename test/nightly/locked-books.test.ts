@@ -212,8 +212,7 @@ test('rule 9: a process that is frozen in a transaction delays the changes of ot
 /** Starts a service, and connects another program that may lock its books; both end with the test. */
 async function startWithLocker(context: TestContext, times?: typeof PATIENT) {
   const dbUrl = await freshDatabase();
-  const { client, stop } = await startTestService(dbUrl, {}, undefined, times);
-  context.after(stop);
+  const { client } = await startTestService(dbUrl, {}, undefined, times);
   return { client, dbUrl, locker: await connectTo(context, dbUrl) };
 }
 

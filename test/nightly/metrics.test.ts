@@ -7,10 +7,9 @@ import { scrape } from '../support/prometheus.ts';
 import { ENVIRONMENT, SQLITE, startCommand } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-test('rule 31: with WORKERS=2 each process has its own metrics, but one that hangs or has ended', async (context) => {
+test('rule 31: with WORKERS=2 each process has its own metrics, but one that hangs or has ended', async () => {
   const own = { LOG_LEVEL: 'info', DB_URL: await SQLITE.freshUrl(), WORKERS: '2' };
   const service = await startCommand({ ...ENVIRONMENT, ...own });
-  context.after(() => service.process.kill('SIGKILL'));
   const operations = operationsOf(service).url;
   /** The start time of each process, once exactly these have metrics. */
   const started = async (...workers: string[]) => {

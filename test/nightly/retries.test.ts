@@ -12,7 +12,6 @@ const [OPERATIONS, LIFE] = [600, 80];
 for (const store of STORES) {
   test(`rules E3, I2, I3 and 23 on ${store.name}: requests that are repeated until they are answered are carried out once`, async (context) => {
     const servers = store.name === 'PostgreSQL' ? await startFailingPostgres() : undefined;
-    context.after(() => servers?.remove());
     const dbUrl = servers?.dbUrl ?? (await store.freshUrl());
     const start = () => startServiceProcess(dbUrl, { WORKERS: '2' });
     const figures = await retryThroughFaults(context, { ...servers, start }, OPERATIONS, LIFE);

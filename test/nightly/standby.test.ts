@@ -3,7 +3,7 @@
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, type TestContext, test } from 'node:test';
+import { afterEach, before, describe, test } from 'node:test';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
 import { Client, Connection } from '../support/client.ts';
@@ -11,7 +11,7 @@ import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { assertOnlyRead } from '../support/only-read.ts';
 import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
-import { connectTo, execute, makeTemplate, PostgresServer, startPair } from '../support/postgres.ts';
+import { connectTo, execute, makeTemplate, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { ENVIRONMENT } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -38,11 +38,6 @@ describe('a standby that follows', { concurrency: 1 }, () => {
     client = service.client;
   });
   afterEach(() => execute(primary.url(), 'delete from books'));
-  after(async () => {
-    await service.stop();
-    await proxy.stop();
-    await Promise.all([primary.remove(), standby.remove()]);
-  });
 
   /** Whether an answer has a book that was written before, and does not have it when it was removed. */
   async function assertNew(operation: Operation, book: Book): Promise<void> {
@@ -224,10 +219,9 @@ describe('a standby that follows', { concurrency: 1 }, () => {
     assert.deepEqual([status, data], [200, [book]]);
   });
 
-  test('of several hosts, the one that is a standby is read', async (context) => {
+  test('of several hosts, the one that is a standby is read', async () => {
     const dead = await unusedPort();
     const several = await Service.start(primary.url(), urlOf(dead, primary.port, standby.port));
-    context.after(() => several.stop());
     await several.untilReads('list');
   });
 
@@ -272,8 +266,8 @@ describe('a standby that follows', { concurrency: 1 }, () => {
   });
 });
 
-test('export, copy FROM and undo without --yes read one that DB_URL names', async (context) => {
-  const { primary, standby } = await startPair(context);
+test('export, copy FROM and undo without --yes read one that DB_URL names', async () => {
+  const { primary, standby } = await PostgresServer.startPair();
   const service = await Service.start(primary.url(), standby.url());
   const since = new Date(Date.now() - 1000).toISOString();
   for (const title of ['A', 'B']) await service.client.create({ title });
@@ -287,9 +281,9 @@ test('export, copy FROM and undo without --yes read one that DB_URL names', asyn
   assert.match((await runCommand(['export'], { DB_URL: several })).stderr, /^2 books exported/);
 });
 
-test('rules 13 and 23: of one that is promoted while its primary lives on, nothing is read any more', async (context) => {
-  const { primary, standby } = await startPair(context);
-  const service = await serve(context, primary.url(), standby.url());
+test('rules 13 and 23: of one that is promoted while its primary lives on, nothing is read any more', async () => {
+  const { primary, standby } = await PostgresServer.startPair();
+  const service = await Service.start(primary.url(), standby.url());
   const book = await service.client.create({ title: 'shown' });
   await service.untilReads('list');
   await execute(standby.url(), 'select pg_promote()');
@@ -300,11 +294,10 @@ test('rules 13 and 23: of one that is promoted while its primary lives on, nothi
   }
 });
 
-test('rules 13 and 23: one that follows another primary from now on is not read, although it is further in its log', async (context) => {
-  const { primary: old, standby: promoted } = await startPair(context);
+test('rules 13 and 23: one that follows another primary from now on is not read, although it is further in its log', async () => {
+  const { primary: old, standby: promoted } = await PostgresServer.startPair();
   const standby = await promoted.startStandby();
-  context.after(() => standby.remove());
-  const service = await serve(context, old.url(), standby.url());
+  const service = await Service.start(old.url(), standby.url());
   const { client } = service;
   const books = [await client.create({ title: 'on all' })];
   for (const operation of OPERATIONS) await service.untilReads(operation);
@@ -368,13 +361,6 @@ class Service {
   async stop(): Promise<void> {
     await this.target.stop();
   }
-}
-
-/** Starts a service that stops at the end of the test. */
-async function serve(context: TestContext, dbUrl: string, readUrl: string): Promise<Service> {
-  const service = await Service.start(dbUrl, readUrl);
-  context.after(() => service.stop());
-  return service;
 }
 
 function urlOf(...ports: readonly number[]): string {

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, renameSync } from 'node:fs';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { exchange } from '../support/client.ts';
 import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
@@ -12,9 +12,9 @@ import { fileOf, preloaded, type ServiceProcess, SQLITE, startServiceProcess } f
 import { waitUntil } from '../support/wait.ts';
 
 describe('rule 28: workers', { concurrency: 3 }, () => {
-  test('clients that connect while they start are refused or answered, never reset', async (context) => {
+  test('clients that connect while they start are refused or answered, never reset', async () => {
     const port = await unusedPort();
-    const starting = start(context, { PORT: `${port}`, ADMIN_PORT: '0', PAGE_PORT: '0' });
+    const starting = start({ PORT: `${port}`, ADMIN_PORT: '0', PAGE_PORT: '0' });
     for (let answered = 0; answered < 100; ) {
       const asked = Array.from({ length: 4 }, () => {
         return exchange({ url: '', port }, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -27,12 +27,12 @@ describe('rule 28: workers', { concurrency: 3 }, () => {
     await starting;
   });
 
-  test('rule 31: one that fails to answer for its metrics is left out and serves on', async (context) => {
+  test('rule 31: one that fails to answer for its metrics is left out and serves on', async () => {
     const fault = `if (process.send !== undefined) {
       process.memoryUsage = () => { throw new Error('as the test wishes'); };
       require('node:module').syncBuiltinESMExports();
     }`;
-    const service = await start(context, { NODE_OPTIONS: preloaded(fault) });
+    const service = await start({ NODE_OPTIONS: preloaded(fault) });
     const { samples = [] } = (await scrape(operationsOf(service).url)).get('process_open_fds') ?? {};
     assert.deepEqual(
       samples.map(({ labels }) => labels.worker),
@@ -43,8 +43,8 @@ describe('rule 28: workers', { concurrency: 3 }, () => {
     assert.equal(messages(service, 'a worker exited: starting a replacement').length, 0);
   });
 
-  test('rules 27 and 28: with a worker that hangs, the service ends within 10 s, and leaves none behind', async (context) => {
-    const service = await start(context);
+  test('rules 27 and 28: with a worker that hangs, the service ends within 10 s, and leaves none behind', async () => {
+    const service = await start();
     const [{ pid } = { pid: 0 }] = messages(service, 'a worker is serving');
     process.kill(pid, 'SIGSTOP');
     const began = performance.now();
@@ -54,8 +54,8 @@ describe('rule 28: workers', { concurrency: 3 }, () => {
     assert.ok(performance.now() - began < 10_000);
   });
 
-  test('rule 23: without open files, or without its store, a failed replacement is retried after a second, and creates no file', async (context) => {
-    const service = await start(context);
+  test('rule 23: without open files, or without its store, a failed replacement is retried after a second, and creates no file', async () => {
+    const service = await start();
     const path = fileOf(service.dbUrl);
     const book = await service.client.create({ title: 'here' });
     const allow = (files: number) =>
@@ -81,10 +81,8 @@ describe('rule 28: workers', { concurrency: 3 }, () => {
 });
 
 /** Starts it, and kills it at the end of the test if it still runs. */
-async function start(context: TestContext, env: Record<string, string> = {}): Promise<ServiceProcess> {
-  const service = await startServiceProcess(await SQLITE.freshUrl(), { WORKERS: '2', ...env });
-  context.after(() => service.process.kill('SIGKILL'));
-  return service;
+async function start(env: Record<string, string> = {}): Promise<ServiceProcess> {
+  return startServiceProcess(await SQLITE.freshUrl(), { WORKERS: '2', ...env });
 }
 
 function messages({ log }: ServiceProcess, message: string) {

@@ -10,7 +10,7 @@ import { open } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { accepts, Client, request } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { listen, OTHER_ADDRESSES } from '../support/ports.ts';
@@ -305,10 +305,9 @@ describe('rule 27: a start is refused that waits for', { concurrency: 4 }, () =>
 });
 
 describe('a valid configuration', { concurrency: 2 }, () => {
-  test('rules 14, 16, 25 and 26: with nothing set, it serves this machine only, from data/books.db', async (context) => {
+  test('rules 14, 16, 25 and 26: with nothing set, it serves this machine only, from data/books.db', async () => {
     const folder = temporaryFolder();
     const service = await startCommand({ PORT: '0' }, { folder });
-    context.after(() => service.process.kill('SIGKILL'));
     assert.match(service.url, /^http:\/\/127\.0\.0\.1:/);
     for (const address of OTHER_ADDRESSES) {
       assert.equal(await accepts(address, service.port), false, address);
@@ -326,8 +325,8 @@ describe('a valid configuration', { concurrency: 2 }, () => {
     assert.match(String(warnings()[1]?.msg), /SECRET_TOKEN.*random/);
   });
 
-  test('rules 14 and 25: with username, password and secret set, it serves all interfaces, for that password only', async (context) => {
-    const service = await start(context, GUARDED);
+  test('rules 14 and 25: with username, password and secret set, it serves all interfaces, for that password only', async () => {
+    const service = await start(GUARDED);
     for (const address of ['127.0.0.1', ...OTHER_ADDRESSES]) {
       assert.ok(await accepts(address, service.port), address);
       assert.ok(await accepts(address, pageOf(service).port), address);
@@ -337,7 +336,7 @@ describe('a valid configuration', { concurrency: 2 }, () => {
     assert.ok(entriesOf(service).every(({ level, msg }) => level !== 'warn' || msg === 'slow request'));
   });
 
-  test('rules 14 and 25: without one of them, or with HOST, it serves that address only', async (context) => {
+  test('rules 14 and 25: without one of them, or with HOST, it serves that address only', async () => {
     for (const [env, host] of [
       [PAIR, '127.0.0.1'],
       [{ SECRET_TOKEN: SECRET }, '127.0.0.1'],
@@ -349,14 +348,14 @@ describe('a valid configuration', { concurrency: 2 }, () => {
       assert.equal(/^HOST=(.*)$/m.exec(stdout)?.[1], host);
     }
     for (const HOST of OTHER_ADDRESSES) {
-      const service = await start(context, { HOST }); // with the built-in password
+      const service = await start({ HOST }); // with the built-in password
       assert.ok(await accepts(HOST, service.port));
       assert.ok(service.url.includes(HOST));
     }
   });
 
-  test('rule 16: a random secret is valid for one service only', async (context) => {
-    const [issuer, other] = [await start(context, PAIR), await start(context, PAIR)];
+  test('rule 16: a random secret is valid for one service only', async () => {
+    const [issuer, other] = [await start(PAIR), await start(PAIR)];
     const { token } = await Client.logIn(issuer, LOGIN);
     assert.equal((await request(issuer, 'GET', '/books', { token })).status, 200);
     const { status, message } = await request(other, 'GET', '/books', { token });
@@ -424,13 +423,10 @@ describe('a valid configuration', { concurrency: 2 }, () => {
   });
 
   for (const { name, freshUrl } of STORES) {
-    test(`rule 26: on ${name}, two ways to write a URL lead to one store`, async (context) => {
+    test(`rule 26: on ${name}, two ways to write a URL lead to one store`, async () => {
       const DB_URL = await freshUrl();
       const other = DB_URL.replace(/^sqlite:/, 'sqlite://').replace(/^postgres:/, 'postgresql:');
-      const [one, two] = [
-        await start(context, { ...GUARDED, DB_URL }),
-        await start(context, { ...GUARDED, DB_URL: other }),
-      ];
+      const [one, two] = [await start({ ...GUARDED, DB_URL }), await start({ ...GUARDED, DB_URL: other })];
       assert.deepEqual(
         [one, two].map((service) => entriesOf(service)[0]?.contents),
         ['new', 'no books'],
@@ -442,10 +438,8 @@ describe('a valid configuration', { concurrency: 2 }, () => {
 });
 
 /** Starts the command in this process on a free port, and stops it at the end of the test. */
-async function start(context: TestContext, env: Record<string, string>): Promise<CommandHere> {
-  const service = await startHere({ PORT: '0', DB_URL: await SQLITE.freshUrl(), ...env });
-  context.after(() => service.stop());
-  return service;
+async function start(env: Record<string, string>): Promise<CommandHere> {
+  return startHere({ PORT: '0', DB_URL: await SQLITE.freshUrl(), ...env });
 }
 
 /** The text on standard error, which must be the only output: one line, so no stack trace either. */

@@ -41,7 +41,6 @@ for (const { name } of STORES) {
     for (const variable of Object.keys(clock.env)) delete process.env[variable];
     context.after(() => server?.remove());
     const service = await startServiceProcess(server?.url() ?? (await SQLITE.freshUrl()), clock.env);
-    context.after(() => service.stop());
     const isSet = async (ahead: number) => {
       const { headers } = await request(service, 'GET', '/');
       const rows = server && (await execute<{ now: Date }>(server.url(), 'select now()'));

@@ -7,7 +7,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { accepts, Client } from '../support/client.ts';
 import { Load } from '../support/load.ts';
 import { adjacentPorts } from '../support/ports.ts';
@@ -52,10 +52,6 @@ describe('two services behind HAProxy', () => {
     services = [await start(dbUrl, places[0]), await start(dbUrl, places[1])];
     proxy = await startProxy(places);
     for (const each of places) await waitUntil(() => proxy.isUp(each));
-  });
-  after(async () => {
-    await proxy?.stop();
-    for (const { process } of services ?? []) process.kill('SIGKILL');
   });
 
   test('rule 29: all failed logins of one address are counted by one service, on the port of the page too, and however the path is spelled; the operations port is hidden', async () => {

@@ -25,11 +25,9 @@ const SOME = 100;
 
 test('rules 29, 32 and 34: deploy/nginx.conf counts the logins of a client, lets the page log in, and has the page under a path while one process has another version', async (context) => {
   const service = await startServiceProcess(await SQLITE.freshUrl(), TRUSTING);
-  context.after(() => service.stop());
   const older = await startFront(context, (_request, outgoing) => answer(outgoing, 404, null, 'Not found'));
   const pages = [pageOf(service).port, older.port];
   const proxy = await startNginx((port) => documented(port, [service.port], pages));
-  context.after(() => proxy.stop());
   const logIn = async (path: string, headers: Record<string, string>, body: string) =>
     (await fetch(`${proxy.url}${path}`, { method: 'POST', headers, body })).status;
   const body = '{"username":"librarian","password":"correct horse"}';
@@ -57,9 +55,7 @@ test('rules 29, 32 and 34: deploy/nginx.conf counts the logins of a client, lets
 test('rule 27: no request is lost while processes are replaced with the steps of docs/proxy.md', async (context) => {
   const dbUrl = await SQLITE.freshUrl();
   const start = async (port: number): Promise<ServiceProcess> => {
-    const service = await startServiceProcess(dbUrl, { PORT: `${port}`, ADMIN_PORT: '0', PAGE_PORT: '0' });
-    context.after(() => service.process.kill('SIGKILL'));
-    return service;
+    return startServiceProcess(dbUrl, { PORT: `${port}`, ADMIN_PORT: '0', PAGE_PORT: '0' });
   };
   const ports = [await unusedPort(), await unusedPort()];
   const services = await Promise.all(ports.map(start));
@@ -67,7 +63,6 @@ test('rule 27: no request is lost while processes are replaced with the steps of
   const configure = (port: number, chosen: readonly number[]) =>
     `keepalive_timeout 0;\n${documented(port, chosen)}`;
   const proxy = await startNginx((port) => configure(port, ports));
-  context.after(() => proxy.stop());
   const load = await Load.start(context, await Client.logIn(proxy));
   for (let replaced = 0; replaced < REPLACEMENTS; replaced += 1) {
     await load.moreWrites(SOME);
@@ -131,11 +126,9 @@ setDefaultCACertificates([...getCACertificates(), AUTHORITY]);
 
 for (const [name, start] of Object.entries(PROXIES)) {
   for (const path of ['/', '/catalogue/']) {
-    test(`rules 29 and 34: page and calls share one name, with TLS, behind the documented ${name}, at ${path}`, async (context) => {
+    test(`rules 29 and 34: page and calls share one name, with TLS, behind the documented ${name}, at ${path}`, async () => {
       const service = await startServiceProcess(await SQLITE.freshUrl(), TRUSTING);
-      context.after(() => service.stop());
       const proxy = await start(pageOf(service).port, path);
-      context.after(() => proxy.stop());
       const ask = (url: string, init: RequestInit = {}) => fetch(new URL(url, `${proxy.url}${path}`), init);
       if (proxy.plain !== undefined) {
         const moved = await fetch(`${proxy.plain}/?q=emma`, { redirect: 'manual' });
@@ -165,7 +158,6 @@ for (const [name, start] of Object.entries(PROXIES)) {
 
 test('rule H3: the longest wait for a change, answered some seconds late, is answered behind every documented proxy', async (context) => {
   const service = await startServiceProcess(await SQLITE.freshUrl(), TRUSTING);
-  context.after(() => service.stop());
   const headers = { authorization: service.client.token, prefer: 'wait=60' };
   const behind = Object.entries(WAITED).map(async ([name, start]) => {
     let waits = 0;
@@ -176,7 +168,6 @@ test('rule H3: the longest wait for a change, answered some seconds late, is ans
       });
     });
     const proxy = await start(front.port, '/');
-    context.after(() => proxy.stop());
     const { status, headers: answered } = await fetch(`${proxy.url}/changes`, { headers });
     assert.deepEqual([status, answered.get('preference-applied'), waits], [200, 'wait=60', 1], name);
   });

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import pg from 'pg';
 import { booksOf } from '../support/books.ts';
 import { accepts } from '../support/client.ts';
@@ -25,19 +25,16 @@ describe('PgBouncer in transaction mode', () => {
   /** The same database, through it. */
   let pooled: URL;
   let start: () => Promise<Program>;
-  let bouncer: Program;
 
   before(async () => {
     dbUrl = await freshDatabase();
     pooled = new URL(dbUrl);
     pooled.host = `127.0.0.1:${await unusedPort()}`;
     start = configured(dbUrl, Number(pooled.port));
-    bouncer = await start();
   });
-  after(() => bouncer?.stop());
 
   test('rules 9, 13 and 23: every operation works through it, under load and across its restart', async (context) => {
-    const { client } = await startThrough(context, 'target_session_attrs=read-write');
+    const { client, bouncer } = await startThrough('target_session_attrs=read-write');
     const load = await Load.start(context, client);
     await load.moreWrites(500);
     assert.equal(load.unavailable, 0);
@@ -49,13 +46,13 @@ describe('PgBouncer in transaction mode', () => {
 
     await bouncer.stop();
     await waitUntil(() => load.unavailable > 0);
-    bouncer = await start();
+    await start();
     await load.moreWrites(100);
     await load.stop();
   });
 
   test('rule 23: a change of a book that another program has locked gets 503, those of its neighbours succeed, and no statement continues', async (context) => {
-    const { client } = await startThrough(context);
+    const { client } = await startThrough();
     const [held, free] = [await client.create({ title: 'held' }), await client.create({ title: 'free' })];
     const locker = await connectTo(context, dbUrl);
     await locker.query('begin');
@@ -70,7 +67,7 @@ describe('PgBouncer in transaction mode', () => {
   });
 
   test('the limits of the service do not reach other programs that share its sessions', async (context) => {
-    const { client } = await startThrough(context);
+    const { client } = await startThrough();
     const { id } = await client.create({});
     // Enough at a time for every session of the pool.
     const calls = Array.from({ length: 100 }, (_, year) => [
@@ -88,8 +85,8 @@ describe('PgBouncer in transaction mode', () => {
     }
   });
 
-  test('import, copy and export work through it', async (context) => {
-    const { client } = await startThrough(context);
+  test('import, copy and export work through it', async () => {
+    const { client } = await startThrough();
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'books.csv'), 'title,author,year\nEmma,Jane Austen,1815\n');
     for (const args of [
@@ -107,10 +104,9 @@ describe('PgBouncer in transaction mode', () => {
     assert.deepEqual(await client.list(), books);
   });
 
-  async function startThrough(context: TestContext, parameter = '') {
-    const service = await startTestService(`${pooled.href}?${parameter}`);
-    context.after(() => service.stop());
-    return service;
+  async function startThrough(parameter = '') {
+    const bouncer = await start();
+    return { ...(await startTestService(`${pooled.href}?${parameter}`)), bouncer };
   }
 });
 

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { atEnd } from '../support/at-end.ts';
 import { waitUntil } from '../support/wait.ts';
 
 export interface Program {
@@ -15,7 +16,7 @@ export interface Program {
 }
 
 /**
- * Starts a program, which Debian has in a package of the same name.
+ * Starts a program until the end of the test, which Debian has in a package of the same name.
  * @param isUp whether it does its work.
  */
 export async function startProgram(
@@ -36,12 +37,8 @@ export async function startProgram(
     child.kill();
     await ended;
   };
-  try {
-    await waitUntil(isUp, ended);
-  } catch (error) {
-    await stop();
-    throw error;
-  }
+  atEnd(stop);
+  await waitUntil(isUp, ended);
   return { pid: child.pid as number, signal: (signal) => child.kill(signal), stop };
 }
 

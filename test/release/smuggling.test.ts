@@ -164,10 +164,8 @@ for (const [name, start] of Object.entries(PROXIES)) {
       LOG_LEVEL: 'info',
       HEADER_LIMIT: `${HEADER_LIMIT}`,
     });
-    context.after(() => service.process.kill('SIGKILL'));
     const relay = await startRelay(context, service);
     const proxy = await start(relay.port);
-    context.after(() => proxy.stop());
     const client = await Client.logIn(proxy);
     const books = [await client.create({ title: 'one' }), await client.create({ title: 'other' })];
     const received: [port: number, text: string][] = [];

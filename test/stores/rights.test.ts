@@ -77,8 +77,7 @@ describe('the rights of other roles on PostgreSQL', () => {
       await before.stop();
       await execute(dbUrl, ALL_MAY_EXECUTE.replaceAll('ROLE', String(newcomer.user)));
       const rows = await rowsOfLog(dbUrl);
-      const { client, stop } = await startTestService(dbUrl);
-      context.after(stop);
+      const { client } = await startTestService(dbUrl);
       await refuses();
       assert.deepEqual(await rowsOfLog(dbUrl), rows);
       await client.create({ title: 'B' });
@@ -90,8 +89,7 @@ describe('the rights of other roles on PostgreSQL', () => {
     'triggers that another role has made on its own tables, while it could, do nothing',
     async (context) => {
       const dbUrl = await freshDatabase();
-      const { client, stop } = await startTestService(dbUrl);
-      context.after(stop);
+      const { client } = await startTestService(dbUrl);
       await client.create({ title: 'A' });
       const newcomer = await connectAs(context, dbUrl, ALL_MAY_EXECUTE);
       await newcomer.query(OWN_TABLES);
@@ -108,8 +106,7 @@ describe('the rights of other roles on PostgreSQL', () => {
     'a role that may only write books cannot say what its writes are a part of',
     async (context) => {
       const dbUrl = await freshDatabase();
-      const { client, stop } = await startTestService(dbUrl);
-      context.after(stop);
+      const { client } = await startTestService(dbUrl);
       const since = new Date().toISOString();
       for (const title of ['A', 'B']) await client.create({ title });
       await client.request('PUT', '/book/1', { body: { year: 1 } });
@@ -236,8 +233,7 @@ describe('the rights of other roles on PostgreSQL', () => {
       await owners.client.create({ title: 'A' });
       await owners.stop();
       const roleUrl = await newRole(context, dbUrl, SERVING);
-      const { client, stop } = await startTestService(roleUrl);
-      context.after(stop);
+      const { client } = await startTestService(roleUrl);
       const paths = ['/books', '/books?title=a', '/book/1', '/changes', '/book/1/history'];
       const statuses = async () =>
         await Promise.all(paths.map(async (path) => (await client.request('GET', path)).status));

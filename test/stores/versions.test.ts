@@ -248,8 +248,7 @@ for (const [fault, sql] of [
 
 test('a row that is no book is refused to other programs', async (context) => {
   const { dbUrl, db } = await fileWith(context, '');
-  const { client, stop } = await startTestService(dbUrl);
-  context.after(stop);
+  const { client } = await startTestService(dbUrl);
   const book = await client.create({ title: 'before' });
   assertOnlyBooks(db);
   assert.deepEqual(await client.list(), [book]);

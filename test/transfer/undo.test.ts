@@ -64,10 +64,9 @@ for (const store of STORES) {
       assert.match(listed.stdout, /^ +\d+ .* undo +700 books\n.* import +701 books {2}more\.csv\n$/);
     });
 
-    test('undo takes the newest change of a book back, and that again; forget removes a book with its history', async (context) => {
+    test('undo takes the newest change of a book back, and that again; forget removes a book with its history', async () => {
       const url = await storeWith(BOOKS.slice(0, 3), store.freshUrl);
-      const { client, stop } = await startTestService(url);
-      context.after(stop);
+      const { client } = await startTestService(url);
       for (const body of [{ title: 'x' }, { title: 'y' }, { title: 'y' }])
         await client.request('PUT', '/book/2', { body });
       for (const title of ['x', 'y', 'x']) {
