@@ -6,22 +6,16 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { Client } from '../support/client.ts';
 import { blockOf } from '../support/documents.ts';
 import { answer, passOn, startFront } from '../support/front.ts';
-import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
-import { pageOf, type ServiceProcess, SQLITE, startServiceProcess } from '../support/service.ts';
+import { pageOf, SQLITE, startServiceProcess } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 import { untilRefused } from './programs.ts';
 import { documented, startCaddy, startNginx } from './proxies.ts';
 
 const TRUSTING = { HOST: '127.0.0.1', TRUST_PROXY: '127.0.0.1' };
-
-/** Processes that are replaced behind nginx, and writes after which each connection that it keeps has been used. */
-const REPLACEMENTS = 6;
-const SOME = 100;
 
 test('rules 29, 32 and 34: deploy/nginx.conf counts the logins of a client, lets the page log in, and has the page under a path while one process has another version', async (context) => {
   const service = await startServiceProcess(await SQLITE.freshUrl(), TRUSTING);
@@ -50,33 +44,6 @@ test('rules 29, 32 and 34: deploy/nginx.conf counts the logins of a client, lets
   assert.ok(older.seen.some((line) => line.startsWith('GET /v/')));
   const missing = await fetch(`${proxy.url}/catalogue/v/${'0'.repeat(16)}/x`);
   assert.deepEqual(await missing.json(), { status: 404, message: 'Not found', data: null });
-});
-
-test('rule 27: no request is lost while processes are replaced with the steps of docs/proxy.md', async (context) => {
-  const dbUrl = await SQLITE.freshUrl();
-  const start = async (port: number): Promise<ServiceProcess> => {
-    return startServiceProcess(dbUrl, { PORT: `${port}`, ADMIN_PORT: '0', PAGE_PORT: '0' });
-  };
-  const ports = [await unusedPort(), await unusedPort()];
-  const services = await Promise.all(ports.map(start));
-  // A reload closes connections that are idle: each of the clients' has one request.
-  const configure = (port: number, chosen: readonly number[]) =>
-    `keepalive_timeout 0;\n${documented(port, chosen)}`;
-  const proxy = await startNginx((port) => configure(port, ports));
-  const load = await Load.start(context, await Client.logIn(proxy));
-  for (let replaced = 0; replaced < REPLACEMENTS; replaced += 1) {
-    await load.moreWrites(SOME);
-    const leaving = services.shift() as ServiceProcess;
-    const staying = ports.filter((port) => port !== leaving.port);
-    await proxy.reload(configure(proxy.port, staying));
-    await leaving.stop();
-    assert.equal(leaving.process.exitCode, 0);
-    services.push(await start(leaving.port));
-    await proxy.reload(configure(proxy.port, ports));
-  }
-  await load.moreWrites(SOME);
-  await load.stop();
-  assert.equal(load.unavailable, 0);
 });
 
 /** Starts a proxy of docs/proxy.md, with TLS, on free ports, in front of the port of a page. */

@@ -8,9 +8,6 @@ import { atEnd } from '../support/at-end.ts';
 import { waitUntil } from '../support/wait.ts';
 
 export interface Program {
-  readonly pid: number;
-  /** Sends it a signal that it is to survive. */
-  signal(signal: NodeJS.Signals): void;
   /** Ends it; may be called again. */
   stop(): Promise<void>;
 }
@@ -39,7 +36,7 @@ export async function startProgram(
   };
   atEnd(stop);
   await waitUntil(isUp, ended);
-  return { pid: child.pid as number, signal: (signal) => child.kill(signal), stop };
+  return { stop };
 }
 
 /** Guesses that arrive together: far more than are answered in the seconds that they take. */
