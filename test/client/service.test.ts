@@ -347,10 +347,8 @@ describe('the client', () => {
     states.unshift(null);
     const found = await Array.fromAsync(behind.catalogue.history(id));
     assert.equal(behind.seen.length, 5); // a login, and each of two pages twice
-    assert.deepEqual(
-      found.map(({ book }) => book),
-      states,
-    );
+    const books = found.map(({ book }) => book);
+    assert.deepEqual(books, states);
     const [numbers, times] = [
       found.map(({ change }) => Number(change)),
       found.map(({ at }) => Date.parse(at)),

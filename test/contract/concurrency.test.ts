@@ -106,8 +106,9 @@ for (const store of STORES) {
         [404, 'DELETE', `/book/${goes}0`],
       ];
       const answers = await Promise.all(calls.map(([, ...call]) => client.request(...call)));
+      const statuses = answers.map(({ status }) => status);
       assert.deepEqual(
-        answers.map(({ status }) => status),
+        statuses,
         calls.map(([expected]) => expected),
       );
       const after = (await client.list()).map(({ title, year }) => ({ title, year }));

@@ -74,10 +74,8 @@ describePage('the librarians’ page with many books', ({ openDesk }) => {
     const query = `sort=title&offset=${first}&limit=${rows.length}`;
     const { data } = await service.client.request('GET', `/books?${query}`);
     const expected = data.map(({ title, author, year }: Book) => [title, author, String(year)]);
-    assert.deepEqual(
-      rows.map(({ texts }) => texts),
-      expected,
-    );
+    const shown = rows.map(({ texts }) => texts);
+    assert.deepEqual(shown, expected);
   }
 
   /** Scrolls as by dragging the bar. */

@@ -34,10 +34,8 @@ describe('rule 28: workers', { concurrency: 3 }, () => {
     }`;
     const service = await start({ NODE_OPTIONS: preloaded(fault) });
     const { samples = [] } = (await scrape(operationsOf(service).url)).get('process_open_fds') ?? {};
-    assert.deepEqual(
-      samples.map(({ labels }) => labels.worker),
-      ['0'],
-    );
+    const found = samples.map(({ labels }) => labels.worker);
+    assert.deepEqual(found, ['0']);
     await waitUntil(() => messages(service, 'the operations listener failed to answer').length === 2);
     assert.equal((await service.client.request('GET', '/books')).status, 200);
     assert.equal(messages(service, 'a worker exited: starting a replacement').length, 0);

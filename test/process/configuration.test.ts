@@ -427,10 +427,8 @@ describe('a valid configuration', { concurrency: 2 }, () => {
       const DB_URL = await freshUrl();
       const other = DB_URL.replace(/^sqlite:/, 'sqlite://').replace(/^postgres:/, 'postgresql:');
       const [one, two] = [await start({ ...GUARDED, DB_URL }), await start({ ...GUARDED, DB_URL: other })];
-      assert.deepEqual(
-        [one, two].map((service) => entriesOf(service)[0]?.contents),
-        ['new', 'no books'],
-      );
+      const found = [one, two].map((service) => entriesOf(service)[0]?.contents);
+      assert.deepEqual(found, ['new', 'no books']);
       const { id } = await (await Client.logIn(two, LOGIN)).create({});
       assert.equal((await (await Client.logIn(one, LOGIN)).list())[0]?.id, id);
     });

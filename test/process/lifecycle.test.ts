@@ -111,8 +111,9 @@ describe('lifecycle', { concurrency: 3 }, () => {
     for (const [position, client] of clients.entries()) {
       await client.closed;
       const [, ...answers] = parseAnswers(client.received);
+      const found = answers.map(({ status, body }) => [status, JSON.parse(body).data.title]);
       assert.deepEqual(
-        answers.map(({ status, body }) => [status, JSON.parse(body).data.title]),
+        found,
         [1, 2, 3].map((count) => [201, `${position}/${count}`]),
       );
       assert.equal(answers.at(-1)?.headers.connection, 'close');

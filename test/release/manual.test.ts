@@ -37,8 +37,9 @@ test('the manual page: mandoc finds no fault in it, and man shows every command 
     .slice(1);
   const completion = readFileSync(pathTo('deploy/completion/book-catalogue.bash'), 'utf8');
   const options = [...completion.matchAll(/^ +([a-z]+)\) words='(.*)' ;;$/gm)];
+  const found = commands.map((command) => command.split('\n')[0]);
   assert.deepEqual(
-    commands.map((command) => command.split('\n')[0]),
+    found,
     options.map(([, name]) => name),
   );
   for (const [index, [, name = '', words = '']] of options.entries()) {

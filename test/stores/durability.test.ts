@@ -136,10 +136,8 @@ test('rule 28: of several processes, one whose sync has failed is replaced', asy
   repair();
   const exits = () => command.log.map((line) => JSON.parse(line)).filter(({ code }) => code !== undefined);
   await waitUntil(() => exits().length > 0);
-  assert.deepEqual(
-    exits().map(({ code }) => code),
-    [74],
-  );
+  const codes = exits().map(({ code }) => code);
+  assert.deepEqual(codes, [74]);
   await waitUntil(async () => (await client.request('POST', '/book', { body: {} })).status === 201);
 });
 

@@ -129,13 +129,11 @@ describe('the rights of other roles on PostgreSQL', () => {
       assert.deepEqual(parts, [{ book: 1 }]);
       const { message } = await client.request('POST', '/undo', { body: { change: undone.data.change } });
       assert.equal(message, 'Changes undone successfully');
-      assert.deepEqual(
-        (await client.list()).map(({ title, year }) => [title, year]),
-        [
-          ['A', 1],
-          ['C', 0],
-        ],
-      );
+      const found = (await client.list()).map(({ title, year }) => [title, year]);
+      assert.deepEqual(found, [
+        ['A', 1],
+        ['C', 0],
+      ]);
       assert.equal((await client.request('POST', '/undo', { body: { since } })).data.undone, 2);
       assert.deepEqual(await client.list(), []);
     },

@@ -198,10 +198,8 @@ describe('a SQLite file', () => {
     ]);
     for (let time = 0; time < 10; time += 1) await client.request('GET', `/book/${book.id}`); // until they wait together
     other.exec('commit');
-    assert.deepEqual(
-      (await answers).map(({ status }) => status),
-      [200, 503, 404],
-    );
+    const statuses = (await answers).map(({ status }) => status);
+    assert.deepEqual(statuses, [200, 503, 404]);
   });
 
   test('rule 23: a search succeeds while the log of writes cannot be emptied', async (context) => {

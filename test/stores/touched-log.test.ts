@@ -161,10 +161,8 @@ for (const store of STORES) {
       await waitUntil(
         async () => (await service.client.request('POST', '/book', { body: {} })).status === 201,
       );
-      assert.deepEqual(
-        (await service.client.list()).map(({ id }) => id),
-        [1, 2, 3, 4],
-      );
+      const ids = (await service.client.list()).map(({ id }) => id);
+      assert.deepEqual(ids, [1, 2, 3, 4]);
     });
 
     for (const [title, change, sought] of [
