@@ -225,26 +225,6 @@ describe('an invalid configuration', { concurrency: 4 }, () => {
     }
   });
 
-  test("rule 27: another program's books are refused and left unchanged", async () => {
-    for (const structure of [
-      'create table books (id integer primary key, title text)', // keys that are reused
-      'create table books (isbn integer primary key autoincrement, title text)',
-      'create table books (id text primary key, title text, author text, year integer)',
-      'create table books (id integer primary key autoincrement, title text, author text, year text)',
-      'create table books (id integer primary key autoincrement, title text, isbn text not null)',
-      'create table papers (id integer primary key autoincrement); create view books as select * from papers',
-    ]) {
-      const file = join(temporaryFolder(), 'other.db');
-      const db = new DatabaseSync(file);
-      db.exec(structure);
-      const schema = () => db.prepare('select * from sqlite_schema').all();
-      const before = schema();
-      await refuses('DB_URL', { DB_URL: `sqlite:${file}` });
-      assert.deepEqual(schema(), before);
-      db.close();
-    }
-  });
-
   testOnPostgres('rule 27: a PostgreSQL that denies access is named', async (context) => {
     const admin = await freshDatabase();
     const role = `stranger_of_${new URL(admin).pathname.slice(1)}`;
