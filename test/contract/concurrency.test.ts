@@ -157,6 +157,6 @@ for (const store of STORES) {
     await Promise.all(
       pair.flatMap(({ client }) => ledger.writers(client, 4).map((writer) => perform(client, writer))),
     );
-    ledger.reconcile(await pair[0].client.list());
+    await ledger.reconcile(pair[0].client);
   });
 }

@@ -38,16 +38,16 @@ test('rule 23: on a full disk no write is acknowledged and reads succeed; with r
     removeFiller();
   }
   assert.ok(await areAll('acknowledged'));
-  ledger.reconcile(await client.list());
+  await ledger.reconcile(client);
   const removeFiller = fill(disk);
   await service.kill();
   const again = await start(disk); // which finds no room to move the log into the file
-  ledger.reconcile(await again.client.list());
+  await ledger.reconcile(again.client);
   removeFiller();
   const [writer] = ledger.writers(again.client, 1);
   await waitUntil(async () => (await writer?.write()) === 'acknowledged');
   await again.stop();
-  ledger.reconcile(await (await start(disk)).client.list());
+  await ledger.reconcile((await start(disk)).client);
 });
 
 for (const [what, protect, release] of [

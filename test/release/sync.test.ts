@@ -57,7 +57,7 @@ for (const [name, error] of [
       await detach(strace);
     }
     assert.deepEqual(await writeAll(), new Set(['acknowledged']));
-    ledger.reconcile(await service.client.list());
+    await ledger.reconcile(service.client);
   });
 }
 
@@ -66,7 +66,7 @@ test('rule 23: the process ends with code 74 once no sync succeeds, no write of 
   const ledger = new Ledger();
   for (let round = 0; round < 3; round += 1) {
     const service = await startServiceProcess(url);
-    ledger.reconcile(await service.client.list());
+    await ledger.reconcile(service.client);
     const writeAll = writersOf(service, ledger);
     for (let time = 0; time < 5; time += 1) assert.deepEqual(await writeAll(), new Set(['acknowledged']));
     const ended = endOf(service.process);
@@ -74,7 +74,7 @@ test('rule 23: the process ends with code 74 once no sync succeeds, no write of 
     assert.deepEqual(await writeAll(), new Set(['gone']));
     assertDiskFailed(await ended);
   }
-  ledger.reconcile(await (await startServiceProcess(url)).client.list());
+  await ledger.reconcile((await startServiceProcess(url)).client);
 });
 
 for (const [when, act] of [
@@ -119,7 +119,7 @@ test('rules 13 and 23: while a disk does not answer, single books are read, and 
   await detach(strace);
   await waitUntil(async () => (await service.client.request('PUT', '/book/1', { body: {} })).status !== 503);
   assert.deepEqual(await writeAll(), new Set(['acknowledged']));
-  ledger.reconcile(await service.client.list());
+  await ledger.reconcile(service.client);
 });
 
 test('whichever sync of an import fails, with all later ones, its report is true', async () => {

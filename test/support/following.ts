@@ -2,18 +2,17 @@
 // again, and answers get lost; and the check that the copy of each ends equal to the list of books (rules H1 to H3).
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Answer, linksOf } from '../../conformance/answers.ts';
 import type { Book, RequestOptions } from '../../conformance/service.ts';
 import { Client, type Requester } from './client.ts';
 import { type Front, startFront } from './front.ts';
-import { connectTo, execute } from './postgres.ts';
+import { connectTo } from './postgres.ts';
 import { random, randomSequence } from './random.ts';
 import { forwardOrLose } from './retrying.ts';
 import { ENVIRONMENT, type ServiceProcess, startServiceProcess } from './service.ts';
 import { executeOn } from './sql.ts';
-import { dieYoung, killAll } from './sudden-death.ts';
+import { dieYoung, killed, untilQuiet } from './sudden-death.ts';
 import { waitUntil } from './wait.ts';
 
 const WRITERS = 6;
@@ -134,14 +133,6 @@ export async function followThroughDeaths(
   }
 }
 
-/** Waits for the end of the transactions in progress on PostgreSQL: the server may carry on with those of a service that was killed. */
-async function untilQuiet(dbUrl: string): Promise<void> {
-  if (dbUrl.startsWith('sqlite:')) return;
-  const [now] = await execute<{ now: string }>(dbUrl, 'select clock_timestamp()::text as now');
-  const older = `select from pg_stat_activity where datname = current_database() and xact_start < '${now?.now}'`;
-  await waitUntil(async () => (await execute(dbUrl, older)).length === 0);
-}
-
 /** A service that is killed and started again, behind a network that loses answers. */
 class Mortal implements Requester {
   readonly #dbUrl: string;
@@ -172,10 +163,7 @@ class Mortal implements Requester {
   async die(): Promise<void> {
     const service = this.#service;
     this.#service = undefined;
-    if (service === undefined) return;
-    const closed = once(service.process, 'close');
-    killAll(service);
-    await closed;
+    if (service !== undefined) await killed(service);
   }
 
   get isAlive(): boolean {
