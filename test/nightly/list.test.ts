@@ -10,7 +10,7 @@ import { before, beforeEach, describe, test } from 'node:test';
 import { fill, manyBooks } from '../support/books.ts';
 import { Connection, readEnvelope } from '../support/client.ts';
 import { operationsOf } from '../support/operations.ts';
-import { execute } from '../support/postgres.ts';
+import { execute, sessionsOf } from '../support/postgres.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { compose } from '../support/raw-requests.ts';
@@ -218,15 +218,6 @@ async function startFilled(times?: typeof PATIENT): Promise<RunningService> {
   return service;
 }
 
-/** The other sessions of PostgreSQL in this database. */
-function sessionsOf(dbUrl: string, which: string): Promise<{ pid: number }[]> {
-  return execute(
-    dbUrl,
-    `select pid from pg_stat_activity
-     where datname = current_database() and pid <> pg_backend_pid() and ${which}`,
-  );
-}
-
 /** Requests the list on a separate connection. */
 function requestList({ port, client }: RunningService): ClientRequest {
   const headers = { authorization: client.token };
@@ -265,7 +256,7 @@ async function assertBroken(list: IncomingMessage): Promise<void> {
 
 /** Writes so many bytes to the log of writes, as another process would, and nothing into the file. */
 function lengthenLog(dbUrl: string, bytes: number): void {
-  const db = new DatabaseSync(fileOf(dbUrl), { timeout: MINUTE });
+  using db = new DatabaseSync(fileOf(dbUrl), { timeout: MINUTE });
   db.exec(
     'pragma wal_autocheckpoint = 0; pragma synchronous = off; create table if not exists other (zeros)',
   );
@@ -273,7 +264,6 @@ function lengthenLog(dbUrl: string, bytes: number): void {
   for (let written = 0; written < bytes; written += piece) {
     db.exec(`delete from other; insert into other values (zeroblob(${piece}))`);
   }
-  db.close();
 }
 
 /** Another process that reads from the log of writes until its connection is closed. */

@@ -3,7 +3,7 @@
 
 import { describe, test } from 'node:test';
 import { Load } from '../support/load.ts';
-import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
+import { execute, freshDatabase, PostgresServer, waitingIn } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { startTestService } from '../support/service.ts';
 import { holdIndex } from '../support/sql.ts';
@@ -72,9 +72,7 @@ describe('outages', { concurrency: 2 }, () => {
     const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
     const times = timesWith({ postgres: { indexStep: 2000 } });
     const { client } = await startTestService(proxiedUrl, {}, undefined, times);
-    const waiting =
-      "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    await waitUntil(async () => (await execute(dbUrl, waiting)).length > 0);
+    await waitUntil(async () => (await waitingIn(dbUrl)).length > 0);
     proxy.cut();
     await letGo();
     proxy.restore(); // the connection of the index stays cut

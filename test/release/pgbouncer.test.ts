@@ -11,7 +11,7 @@ import { accepts } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
-import { connectTo, execute, freshDatabase } from '../support/postgres.ts';
+import { connectTo, freshDatabase, sessionsOf, waitingIn } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import { startTestService, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -38,10 +38,7 @@ describe('PgBouncer in transaction mode', () => {
     const load = await Load.start(context, client);
     await load.moreWrites(500);
     assert.equal(load.unavailable, 0);
-    const sessions = await execute(
-      dbUrl,
-      "select from pg_stat_activity where application_name = 'book-catalogue' and datname = current_database()",
-    );
+    const sessions = await sessionsOf(dbUrl, "application_name = 'book-catalogue'");
     assert.ok(sessions.length > 0 && sessions.length <= POOL_SIZE, `${sessions.length} sessions`);
 
     await bouncer.stop();
@@ -61,9 +58,7 @@ describe('PgBouncer in transaction mode', () => {
     for (let year = 1; year <= 100; year += 1)
       assert.equal((await client.request('PUT', `/book/${free.id}`, { body: { year } })).status, 200);
     assert.equal((await stuck).status, 503);
-    const waiting =
-      "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    await waitUntil(async () => (await execute(dbUrl, waiting)).length === 0);
+    await waitUntil(async () => (await waitingIn(dbUrl)).length === 0);
   });
 
   test('the limits of the service do not reach other programs that share its sessions', async (context) => {

@@ -8,7 +8,7 @@ import { countFound, indexAll, MAKE_AGAIN } from '../support/book-index.ts';
 import { exchange } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { settle } from '../support/elsewhere.ts';
-import { connectTo, execute, freshDatabase } from '../support/postgres.ts';
+import { connectTo, execute, freshDatabase, sessionsOf, waitingIn } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { compose } from '../support/raw-requests.ts';
 import { type RunningService, startTestService } from '../support/service.ts';
@@ -63,10 +63,11 @@ describe('PostgreSQL', { concurrency: true }, () => {
       ['for any other reason, is sent once', 'P0001', 1],
     ] as const) {
       test(`rule 23: every time, ${title}; then it gets 503, and costs no connection`, async () => {
-        const before = await sessionsOf(service.dbUrl);
+        const connections = async () => new Set((await sessionsOf(service.dbUrl)).map(({ pid }) => pid));
+        const before = await connections();
         const { statuses, attempts, years } = await abort(code, 1_000_000);
         assert.deepEqual([statuses, attempts, years], [[503, 503, 503], Array(3).fill(sent), [1]]);
-        assert.deepEqual(before.difference(await sessionsOf(service.dbUrl)), new Set());
+        assert.deepEqual(before.difference(await connections()), new Set());
       });
     }
   });
@@ -90,7 +91,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       client.request('PUT', `/book/${changed.id}`, { body: { title: 'changed' } }),
       client.request('DELETE', `/book/${removed.id}`),
     ]);
-    await waitUntil(async () => (await waitingStatements(dbUrl)).length === 3, answers);
+    await waitUntil(async () => (await waitingIn(dbUrl)).length === 3, answers);
     proxy.swallowAnswers();
     await holder.query('select pg_advisory_unlock(1)');
     for (const { status, headers } of await answers) {
@@ -126,7 +127,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
     for (const { status, message } of answers) {
       assert.deepEqual([status, message], [503, 'Service unavailable']);
     }
-    await waitUntil(async () => (await sessionsOf(dbUrl, "wait_event_type = 'Lock'")).size === 0); // the server ends them
+    await waitUntil(async () => (await waitingIn(dbUrl)).length === 0); // the server ends them
     await locker.query('commit');
     const reads = await exchange(service, compose('GET', path, client).repeat(32), 32); // all of them at once
     assert.deepEqual(new Set(reads.map(({ status }) => status)), new Set([200]));
@@ -144,7 +145,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
     await locker.query('begin; lock table books in access exclusive mode');
     const [listed, exported] = [client.list(), runCommand(['export'], { DB_URL: dbUrl })];
     const isLong = `wait_event_type = 'Lock' and clock_timestamp() - query_start > '2.5 s'`; // settle has 2 s
-    const count = async () => (await sessionsOf(dbUrl, isLong)).size;
+    const count = async () => (await sessionsOf(dbUrl, isLong)).length;
     await waitUntil(async () => (await count()) === 2, Promise.race([listed, exported]));
     await locker.query('commit');
     assert.equal((await listed).length, 1);
@@ -178,7 +179,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       await execute(dbUrl, `${books}; analyze books`);
       // The scans of a connection are counted once it has ended.
       const countScans = async () => {
-        await waitUntil(async () => (await sessionsOf(dbUrl)).size === 0);
+        await waitUntil(async () => (await sessionsOf(dbUrl)).length === 0);
         const sql = "select seq_tup_read, idx_scan from pg_stat_user_tables where relname = 'books'";
         const [row] = await execute<{ seq_tup_read: string; idx_scan: string }>(dbUrl, sql);
         return { read: Number(row?.seq_tup_read), indexed: Number(row?.idx_scan) };
@@ -225,7 +226,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
         /^Error: DB_URL: .* other programs use a table that must be changed: .*\.$/,
       );
       const starting = start(dbUrl, PATIENT);
-      await waitUntil(async () => (await waitingStatements(dbUrl)).length > 0, starting);
+      await waitUntil(async () => (await waitingIn(dbUrl)).length > 0, starting);
       assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, book);
       assert.equal((await client.request('PUT', `/book/${book.id}`, { body: {} })).status, 200);
       await dump.query('commit');
@@ -299,7 +300,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       const draw = "select nextval('books_id_seq') from generate_series";
       await locker.query(`begin; insert into books ${draw}(1, 2)`);
       const second = start(dbUrl, PATIENT);
-      await waitUntil(async () => (await waitingStatements(dbUrl)).length > 0, second);
+      await waitUntil(async () => (await waitingIn(dbUrl)).length > 0, second);
       await locker.query(`${draw}(3, 5); commit`);
       assert.equal((await (await second).client.create({})).id, 6);
     });
@@ -409,19 +410,4 @@ async function giveUp(dbUrl: string, code: string, times: number): Promise<void>
        end $$;
      create or replace trigger give_up before insert or update or delete on books execute function give_up()`,
   );
-}
-
-/** The process numbers of the server's other sessions in this database. */
-async function sessionsOf(dbUrl: string, which = 'true'): Promise<Set<number>> {
-  const rows = await execute<{ pid: number }>(
-    dbUrl,
-    `select pid from pg_stat_activity
-     where datname = current_database() and pid <> pg_backend_pid() and ${which}`,
-  );
-  return new Set(rows.map(({ pid }) => pid));
-}
-
-/** Statements that wait for a lock. */
-async function waitingStatements(dbUrl: string): Promise<readonly number[]> {
-  return [...(await sessionsOf(dbUrl, "wait_event_type = 'Lock'"))];
 }

@@ -268,6 +268,16 @@ export async function execute<Row extends pg.QueryResultRow>(url: string, sql: s
   return (await program.query<Row>(sql)).rows;
 }
 
+/** The sessions of other programs in this database. */
+export function sessionsOf(url: string, which = 'true') {
+  const others = 'datname = current_database() and pid <> pg_backend_pid()';
+  const sessions = `select pid, state from pg_stat_activity where ${others} and ${which}`;
+  return execute<{ pid: number; state: string }>(url, sessions);
+}
+
+/** Those whose statement waits for a lock. */
+export const waitingIn = (url: string) => sessionsOf(url, "wait_event_type = 'Lock'");
+
 /** Milliseconds since 1970: another run may have had a process of the same number. */
 const BEGAN = Date.now();
 

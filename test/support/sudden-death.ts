@@ -84,12 +84,8 @@ export async function dieYoung(env: Record<string, string>, longestLife: number)
 export async function examine({ client, dbUrl }: RunningService, ledger: Ledger): Promise<void> {
   await ledger.reconcile(client);
   if (!dbUrl.startsWith('sqlite:')) return;
-  const db = new DatabaseSync(fileOf(dbUrl), { readOnly: true });
-  try {
-    assert.deepEqual({ ...db.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
-  } finally {
-    db.close();
-  }
+  using db = new DatabaseSync(fileOf(dbUrl), { readOnly: true });
+  assert.deepEqual({ ...db.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
 }
 
 /** Waits for the end of the transactions in progress on PostgreSQL: the server may carry on with those of a service that was killed. */
