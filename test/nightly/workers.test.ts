@@ -1,4 +1,4 @@
-// Several processes behind one port that start, cannot be replaced, or fail to answer.
+// Several processes behind one port that start, cannot be replaced, or fail to answer; and their metrics. In the times of the product.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -39,6 +39,33 @@ describe('rule 28: workers', { concurrency: 3 }, () => {
     await waitUntil(() => messages(service, 'the operations listener failed to answer').length === 2);
     assert.equal((await service.client.request('GET', '/books')).status, 200);
     assert.equal(messages(service, 'a worker exited: starting a replacement').length, 0);
+  });
+
+  test('rule 31: each process has its own metrics, but one that hangs or has ended', async () => {
+    const service = await start();
+    const operations = operationsOf(service).url;
+    /** The start time of each process, once exactly these have metrics. */
+    const started = async (...workers: string[]) => {
+      let times = new Map<string | undefined, number>();
+      await waitUntil(async () => {
+        const samples = (await scrape(operations)).get('process_start_time_seconds')?.samples ?? [];
+        times = new Map(samples.map(({ labels, value }) => [labels.worker, value]));
+        return [...times.keys()].sort().join() === workers.join();
+      });
+      return times;
+    };
+    const before = await started('0', '1', '2');
+    for (const [, { samples }] of await scrape(operations)) {
+      for (const { labels } of samples) assert.match(labels.worker ?? '', /^[012]$/);
+    }
+    const [{ pid } = { pid: 0 }] = messages(service, 'a worker is serving');
+    process.kill(pid, 'SIGSTOP');
+    await started('0', '2');
+    await waitUntil(async () => (await fetch(`${operations}/readyz`)).status === 200);
+    process.kill(pid, 'SIGKILL');
+    const after = await started('0', '1', '2');
+    assert.ok(Number(after.get('1')) > Number(before.get('1'))); // another process, with the same number
+    assert.equal(after.get('2'), before.get('2'));
   });
 
   test('rules 27 and 28: with a worker that hangs, the service ends within 10 s, and leaves none behind', async () => {
