@@ -4,7 +4,9 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Client, type Target } from './client.ts';
+import type { Answer } from '../../conformance/answers.ts';
+import type { Book } from '../../conformance/service.ts';
+import { Client, type Requester, type Target } from './client.ts';
 import { passOn, startFront } from './front.ts';
 import { Ledger } from './ledger.ts';
 import { execute, PostgresServer } from './postgres.ts';
@@ -46,26 +48,15 @@ export async function retryThroughFaults(
 ) {
   const ledger = new Ledger();
   const faults = { 'kills of the service': 0, 'faults of the store': 0 };
-  let service: ServiceProcess | undefined = await faulty.start();
-  const front = await startFront(context, (...exchange) => {
-    if (service === undefined) exchange[0].socket.destroy();
-    else forwardOrLose(service, ...exchange);
-  });
-  const client = new Client(front, service.client.token);
-  const restart = async () => {
-    const victim = service as ServiceProcess;
-    service = undefined;
-    await killed(victim);
-    service = await faulty.start();
-  };
+  const service = await Mortal.start(context, faulty.start);
   let isStopped = false;
   const repeat = async (rest: number, act: () => Promise<unknown>) => {
     while (!isStopped) if ((await act()) !== 'acknowledged' || rest > REST) await pause(rest);
   };
   const work = Promise.all([
-    ...ledger.writers(client, CLIENTS).map((writer) => repeat(REST, () => writer.write())),
-    repeat(REST, () => ledger.read(client)),
-    repeat(REST_OF_LISTS, () => ledger.read(client, '/books')),
+    ...ledger.writers(service, CLIENTS).map((writer) => repeat(REST, () => writer.write())),
+    repeat(REST, () => ledger.read(service)),
+    repeat(REST_OF_LISTS, () => ledger.read(service, '/books')),
   ]);
   try {
     for (let fault = 1; ledger.acknowledged < writes; fault += 1) {
@@ -75,16 +66,18 @@ export async function retryThroughFaults(
         await faulty.failStore();
         faults['faults of the store'] += 1;
       } else {
-        await restart();
+        await service.die();
+        await service.live();
         faults['kills of the service'] += 1;
       }
       progress(ledger.acknowledged);
     }
     isStopped = true;
     await work;
-    await restart();
+    await service.die();
+    await service.live();
     await untilQuiet(faulty.url());
-    await ledger.reconcile((service as ServiceProcess).client);
+    await ledger.reconcile(service.direct);
     const { unanswered, replays, unmet } = ledger;
     return {
       'writes without an answer': unanswered,
@@ -94,12 +87,64 @@ export async function retryThroughFaults(
     };
   } finally {
     isStopped = true;
+    await service.die();
+  }
+}
+
+/** A service that is killed and started again, behind a network that loses answers. */
+export class Mortal implements Requester {
+  readonly #start: () => Promise<ServiceProcess>;
+  #service: ServiceProcess | undefined;
+  #client: Client | undefined;
+
+  private constructor(start: () => Promise<ServiceProcess>) {
+    this.#start = start;
+  }
+
+  static async start(
+    context: { after(work: () => void): void },
+    start: () => Promise<ServiceProcess>,
+  ): Promise<Mortal> {
+    const mortal = new Mortal(start);
+    const front = await startFront(context, (incoming, outgoing) => {
+      if (mortal.#service === undefined) incoming.socket.destroy();
+      else forwardOrLose(mortal.#service, incoming, outgoing);
+    });
+    await mortal.live();
+    mortal.#client = new Client(front, mortal.direct.token); // which is valid in every life
+    return mortal;
+  }
+
+  async live(): Promise<void> {
+    this.#service = await this.#start();
+  }
+
+  async die(): Promise<void> {
+    const service = this.#service;
+    this.#service = undefined;
     if (service !== undefined) await killed(service);
+  }
+
+  get isAlive(): boolean {
+    return this.#service !== undefined;
+  }
+
+  /** Past the network. */
+  get direct(): Client {
+    return (this.#service as ServiceProcess).client;
+  }
+
+  request(...request: Parameters<Requester['request']>): Promise<Answer> {
+    return (this.#client as Client).request(...request);
+  }
+
+  list(): Promise<Book[]> {
+    return (this.#client as Client).list();
   }
 }
 
 /** Forwards a request, and loses some of the answers: the service has the request by then. */
-export function forwardOrLose(service: Target, incoming: IncomingMessage, outgoing: ServerResponse): void {
+function forwardOrLose(service: Target, incoming: IncomingMessage, outgoing: ServerResponse): void {
   const lose = () => incoming.socket.destroy();
   const choice = random();
   if (choice < LOST)
