@@ -117,10 +117,8 @@ describe('changes', () => {
   test('are refused without a link to the next ones, which a proxy may have removed', async () => {
     const message = 'the answer has no link to the next changes';
     for (const link of [
-      '',
-      '</changes?limit=1>; rel="next"',
-      '</changes?cursor=>; rel="next"',
-      '</books?cursor=1>; rel="first"',
+      ...['', '</changes?limit=1>; rel="next"', '</changes?cursor=>; rel="next"'],
+      ...['</books?cursor=1>; rel="first"'],
     ]) {
       const { catalogue } = played(() => answer(200, [changed(1)], '', link === '' ? {} : { link }));
       await assertRefused(Array.fromAsync(catalogue.changes()), 200, message);

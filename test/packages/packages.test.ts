@@ -17,13 +17,7 @@ testTargets([EXECUTABLE], ({ level }) => level === 'core');
 test('an installation without the tools of development, in a folder of any name, starts and stores a book', async () => {
   const folder = join(temporaryFolder(), 'Bücher & more');
   for (const path of [
-    'client/src',
-    'conformance',
-    'docs/openapi',
-    'page',
-    'src',
-    'package.json',
-    'package-lock.json',
+    ...['client/src', 'conformance', 'docs/openapi', 'page', 'src', 'package.json', 'package-lock.json'],
   ])
     cpSync(pathTo(path), join(folder, path), { recursive: true });
   const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;

@@ -147,33 +147,29 @@ describe('an invalid configuration', { concurrency: 4 }, () => {
 
   test('rule 25: quotation marks, control characters and blanks around a value are refused, in one sentence', async () => {
     const quoted = 'has quotation marks around its value, which would be part of it: remove them.';
-    for (const [variable, value, sentence] of [
-      ['AUTH_PASSWORD', `"${MARK}"`, quoted],
-      ['SECRET_TOKEN', `'${MARK}'`, quoted],
-      ['DB_URL', '“sqlite:books.db”', quoted],
-      ['PORT', "''", quoted],
-      ['DB_URL', 'sqlite:books.db\r', 'has a carriage return (U+000D) at the end of its value: remove it.'],
-      ['AUTH_PASSWORD', `${MARK}\r`, 'has a carriage return (U+000D) at the end of its value: remove it.'],
-      [
-        'AUTH_USERNAME',
-        '\u001b[31mred',
-        'has the character (U+001B) at the beginning of its value: remove it.',
-      ],
-      ['LOG_LEVEL', 'in\tfo', 'has a tab (U+0009) in its value: remove it.'],
-      ['SECRET_TOKEN', `${MARK}\n\n`, 'has a line break (U+000A) at the end of its value: remove it.'],
-      ['HOST', ' 127.0.0.1', 'has a blank (U+0020) at the beginning of its value: remove it.'],
-      ['CORS_ORIGINS', '\u00a0', 'has the character (U+00A0) at the beginning of its value: remove it.'],
-      ['DB_URL', 'sqlite:books.db\u200b', 'has the character (U+200B) at the end of its value: remove it.'],
-      ['AUTH_PASSWORD', `AUTH_PASSWORD=${MARK}`, 'has the value AUTH_PASSWORD=…: leave out the name.'],
+    for (const [variable, value, found] of [
+      ['AUTH_PASSWORD', `"${MARK}"`],
+      ['SECRET_TOKEN', `'${MARK}'`],
+      ['DB_URL', '“sqlite:books.db”'],
+      ['PORT', "''"],
+      ['DB_URL', 'sqlite:books.db\r', 'a carriage return (U+000D) at the end of'],
+      ['AUTH_PASSWORD', `${MARK}\r`, 'a carriage return (U+000D) at the end of'],
+      ['AUTH_USERNAME', '\u001b[31mred', 'the character (U+001B) at the beginning of'],
+      ['LOG_LEVEL', 'in\tfo', 'a tab (U+0009) in'],
+      ['SECRET_TOKEN', `${MARK}\n\n`, 'a line break (U+000A) at the end of'],
+      ['HOST', ' 127.0.0.1', 'a blank (U+0020) at the beginning of'],
+      ['CORS_ORIGINS', '\u00a0', 'the character (U+00A0) at the beginning of'],
+      ['DB_URL', 'sqlite:books.db\u200b', 'the character (U+200B) at the end of'],
     ] as const) {
+      const sentence = found === undefined ? quoted : `has ${found} its value: remove it.`;
       assert.equal(await refuses(variable, { [variable]: value }), `${variable} ${sentence}\n`);
     }
+    const named = await refuses('AUTH_PASSWORD', { AUTH_PASSWORD: `AUTH_PASSWORD=${MARK}` });
+    assert.equal(named, 'AUTH_PASSWORD has the value AUTH_PASSWORD=…: leave out the name.\n');
     const file = join(temporaryFolder(), 'password');
     writeFileSync(file, `\ufeff${MARK}`);
-    const sentence = await refuses('AUTH_PASSWORD_FILE', {
-      AUTH_PASSWORD: undefined,
-      AUTH_PASSWORD_FILE: file,
-    });
+    const ofFile = { AUTH_PASSWORD: undefined, AUTH_PASSWORD_FILE: file };
+    const sentence = await refuses('AUTH_PASSWORD_FILE', ofFile);
     const found = 'the character (U+FEFF) at the beginning of its value';
     assert.equal(sentence, `AUTH_PASSWORD_FILE has ${found}: remove it.\n`);
     assert.match((await runCommand(['import', 'a\u202eb.csv'], {})).stderr, /^a\\u202eb\.csv /);
@@ -344,22 +340,15 @@ describe('a valid configuration', { concurrency: 2 }, () => {
 
   test('rule 25: on, off and levels are read in any case', async () => {
     const env = {
-      ...GUARDED,
       FIND: 'OFF',
       HISTORY: 'Forever',
       REQUIRE_IF_MATCH: 'True',
       PAGE_PORT: 'Off',
       LOG_LEVEL: 'WARN',
     };
-    const { stdout } = await runCommand(['config'], env);
-    for (const shown of [
-      'FIND=off',
-      'HISTORY=forever',
-      'REQUIRE_IF_MATCH=on',
-      'PAGE_PORT=off',
-      'LOG_LEVEL=warn',
-    ])
-      assert.ok(stdout.includes(`\n${shown}\n`), shown);
+    const { stdout } = await runCommand(['config'], { ...GUARDED, ...env });
+    const lines = ['FIND=off', 'HISTORY=forever', 'REQUIRE_IF_MATCH=on', 'PAGE_PORT=off', 'LOG_LEVEL=warn'];
+    for (const shown of lines) assert.ok(stdout.includes(`\n${shown}\n`), shown);
   });
 
   test('rule 16: a secret shorter than 32 bytes causes a warning, one of 32 bytes does not', async () => {

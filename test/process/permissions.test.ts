@@ -91,12 +91,8 @@ test('rule 27: a folder or a file that this user may not use is named', (context
   };
   assert.deepEqual(
     reasons('write', [
-      'folder/new.db',
-      'folder/new/books.db',
-      'closed/books.db',
-      'file/books.db',
-      'log/books.db',
-      'file/books.db/b',
+      ...['folder/new.db', 'folder/new/books.db', 'closed/books.db', 'file/books.db', 'log/books.db'],
+      ...['file/books.db/b'],
     ]),
     [
       'this user (uid) may not make files in folder.',

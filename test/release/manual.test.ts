@@ -22,13 +22,7 @@ test('the manual page: mandoc finds no fault in it, and man shows every command 
   assert.match(header ?? '', /^BOOK-CATALOGUE\(1\) /);
   const section = (name: string) => sections.find((text) => text.startsWith(`${name}\n`)) ?? '';
   for (const name of [
-    'NAME',
-    'SYNOPSIS',
-    'DESCRIPTION',
-    'FILES',
-    'EXIT STATUS',
-    'DEBIAN PACKAGE',
-    'SEE ALSO',
+    ...['NAME', 'SYNOPSIS', 'DESCRIPTION', 'FILES', 'EXIT STATUS', 'DEBIAN PACKAGE', 'SEE ALSO'],
   ])
     assert.notEqual(section(name), '', name);
 

@@ -171,12 +171,7 @@ describe('the rights of other roles on PostgreSQL', () => {
     };
     await serves();
     for (const table of [
-      'book_index',
-      'book_index_state',
-      'book_log',
-      'book_log_state',
-      'book_requests',
-      'books',
+      ...['book_index', 'book_index_state', 'book_log', 'book_log_state', 'book_requests', 'books'],
     ]) {
       await execute(dbUrl, `alter table ${table} enable row level security`);
       await refuses(table);
