@@ -208,8 +208,8 @@ async function dawdle({ port }: ServiceProcess): Promise<void> {
 /** Compares every book with the acknowledged writes, then removes all books, so that there are never many. */
 async function sweep(service: ServiceProcess, ledger: Ledger): Promise<void> {
   await pause(SETTLING * 1000);
+  await ledger.reconcile(service.client);
   const books = await service.client.list();
-  ledger.reconcile(books);
   const client = ledger.of(service.client);
   const remove = async () => {
     for (let book = books.pop(); book !== undefined; book = books.pop()) {
@@ -218,7 +218,7 @@ async function sweep(service: ServiceProcess, ledger: Ledger): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: WRITERS }, remove));
-  ledger.reconcile(await service.client.list());
+  await ledger.reconcile(service.client);
 }
 
 /** Measures the service under the same light load each time, while nothing else happens. */

@@ -25,12 +25,12 @@ and checks after each restart whether every acknowledged write is there. Exits w
                     (${tmpdir()})
   --help            print this
 
-With --operations, eight clients create books with a key, alone and in arrays, and count together in
-three books with If-Match. Every seventh answer gets lost, and the client repeats its request. The
-service is killed about every 250 operations; on PostgreSQL the standby takes over and then crashes,
-in turn with the service. Exits with code 1 unless each operation took place exactly once.
+With --operations, eight clients create books with a key, alone and in arrays, and change and delete
+them, also with If-Match. Every seventh answer gets lost, and the client repeats its creation. The
+service is killed about every 250 writes; on PostgreSQL the standby takes over and then crashes, in
+turn with the service. Exits with code 1 unless each acknowledged write took place exactly once.
 
-  --operations <n>  creations, arrays and steps, such as 100000
+  --operations <n>  acknowledged writes, such as 100000
   --store <name>    ${STORES.join(' or ')} (sqlite); PostgreSQL is started by the command
 `;
 
@@ -110,6 +110,7 @@ async function tortureClients(operations: number): Promise<number> {
   const context = { after: (work: () => unknown) => ends.push(work) };
   const store = options.store === 'postgres' ? await startFailingPostgres() : makeStore();
   const faulty: Faulty = {
+    url: () => store.dbUrl,
     ...store,
     start: () => startServiceProcess(store.dbUrl, { WORKERS: options.workers }),
   };

@@ -106,6 +106,14 @@ const READ_HISTORY: Operation = {
   responses: ['HistoryRetrieved', 'InvalidQuery', 'HistoryNotFound', ...GUARDED],
 };
 
+const READ_EVENT: Operation = {
+  operationId: 'getEvent',
+  tags: ['Changes'],
+  summary: 'Read an event',
+  description: 'An import by the command `import`, or an undo, and how far it is.',
+  responses: ['EventRetrieved', 'EventNotFound', ...GUARDED],
+};
+
 const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
   '/token': {
     post: {
@@ -215,8 +223,8 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       tags: ['Changes'],
       summary: 'Take changes back',
       description:
-        'Takes back one change, an undo, an import, or all changes since a time, in one step. Removed books return under ' +
-        'their ids. Books that others have changed since are left, and named. With an `Idempotency-Key`, the request is ' +
+        'Takes back one change, an undo, an import, or all changes since a time: up to 10,000 books in one step, more in ' +
+        'parts. Removed books return under their ids. Books that others have changed since are left, and named. With an `Idempotency-Key`, the request is ' +
         'carried out once, however often it is sent.',
       takesKey: true,
       body: {
@@ -229,6 +237,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       },
       responses: [
         'ChangesUndone',
+        'UndoInProgress',
         'InvalidUndo',
         'ChangeNotFound',
         'PayloadTooLarge',
@@ -236,6 +245,18 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
         'NotUndone',
         ...GUARDED,
       ],
+    },
+  },
+  '/event/{number}': {
+    get: READ_EVENT,
+    head: withoutBody(READ_EVENT, 'checkEvent', 'Check whether an event is known'),
+    post: {
+      operationId: 'continueEvent',
+      tags: ['Changes'],
+      summary: 'Continue an undo',
+      description:
+        'Continues an undo whose process has ended before all its books were checked. Otherwise it is as `GET`.',
+      responses: ['EventRetrieved', 'UndoInProgress', 'EventNotFound', ...GUARDED],
     },
   },
   '/book/{id}/history': {
@@ -317,6 +338,20 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     undone: { type: 'integer', description: 'How many books are as they were before.', examples: [2] },
     left: { type: 'array', items: schemaRef('LeftBook') },
   }),
+  Event: exactly({
+    event: { ...NUMBER, description: 'Its number: `{"change": 31}` takes it back.', examples: [31] },
+    at: NOTED,
+    kind: { type: 'string', enum: ['import', 'undo'] },
+    name: { type: ['string', 'null'], description: 'Of an import, its file.', examples: ['books.csv'] },
+    books: { type: 'integer', description: 'How many books it has changed so far.', examples: [12500] },
+    undo: { oneOf: [schemaRef('UndoProgress'), { type: 'null' }] },
+  }),
+  UndoProgress: exactly({
+    books: { type: 'integer', description: 'How many books these changes are about.', examples: [18000] },
+    checked: { type: 'integer', description: 'How many of them have been looked at.', examples: [12503] },
+    changedLater: { type: 'integer', description: 'How many of these were left.', examples: [3] },
+    left: { type: 'array', maxItems: 10000, items: schemaRef('LeftBook') },
+  }),
   LeftBook: exactly({ id: BOOK_ID, reason: { type: 'string', const: 'changed later' } }),
   NewBook: {
     type: 'object',
@@ -381,6 +416,7 @@ export function describeApi(): string {
     security: [{ token: [] }],
     paths: mapValues(PATHS, (operations, path) => ({
       ...(path.includes('{id}') && { parameters: [{ $ref: '#/components/parameters/BookId' }] }),
+      ...(path.includes('{number}') && { parameters: [{ $ref: '#/components/parameters/EventNumber' }] }),
       ...mapValues(operations, describeOperation),
     })),
     'x-responses-to-other-requests': byStatus(OTHER, describeResponse),
@@ -401,6 +437,13 @@ export function describeApi(): string {
           required: true,
           description: 'Id of the book, in plain decimal digits. Anything else is 404.',
           schema: BOOK_ID,
+        },
+        EventNumber: {
+          name: 'number',
+          in: 'path',
+          required: true,
+          description: 'Number of the event, in plain decimal digits. Anything else is 404.',
+          schema: NUMBER,
         },
         IdempotencyKey: {
           name: 'Idempotency-Key',

@@ -37,6 +37,9 @@ export const BOOK_EXAMPLE = Object.fromEntries(
 );
 const BOOK = { id: BOOK_ID.examples[0], ...BOOK_EXAMPLE } as Book;
 const AT = Date.UTC(2026, 10, 27, 8, 0, 0, 123);
+const PROGRESS = { books: 18_000, checked: 12_503, left: [BOOK.id], changedLater: 3 };
+const WORK = { ...PROGRESS, selection: { event: 12 }, through: 12_503 };
+const EVENT = { number: 31, kind: 'undo', at: AT, name: null, books: 12_500, work: WORK } as const;
 
 /** The tag of that book, as a header has it. */
 export const TAG_EXAMPLE = `"${tagOf(BOOK)}"`;
@@ -187,10 +190,26 @@ export const RESPONSES = {
   ],
   ChangesUndone: [
     success(
-      answers.changesUndone({ change: 31, undone: 2, left: [BOOK.id] }),
+      answers.changesUndone({ ...PROGRESS, event: 31, undone: 2 }),
       schemaRef('Undone'),
       'H5',
       'The number of the undo, how many books are as they were, and those that were left.',
+    ),
+  ],
+  UndoInProgress: [
+    success(
+      answers.undoInProgress(EVENT),
+      schemaRef('Event'),
+      'H5, H7',
+      'There are more than 10,000 books, so they are taken back in parts. `Location` has how far it is.',
+    ),
+  ],
+  EventRetrieved: [
+    success(
+      answers.eventRetrieved(EVENT),
+      schemaRef('Event'),
+      'H7',
+      'The event. An undo is complete if all its books are checked.',
     ),
   ],
   BadRequest: [NOT_HTTP],
@@ -232,12 +251,10 @@ export const RESPONSES = {
   NotUndone: [
     OTHER_KEY,
     failure(answers.NOT_UNDONE.beyond, 'H5', 'The log lacks changes since this time. Name a later one.'),
-    failure(
-      answers.NOT_UNDONE.many,
-      'H5',
-      'There are more than one request takes back. The command `undo` has no limit.',
-    ),
-    failure(answers.NOT_UNDONE.distributed, 'H5', 'Citus distributes the books.'),
+  ],
+  EventNotFound: [
+    failure(answers.EVENT_NOT_FOUND, 'H7', 'The log has no such import or undo, or no longer.'),
+    NO_PATH,
   ],
   CursorGone: [
     failure(
@@ -350,12 +367,13 @@ const PAGE_HEADERS: readonly string[] = ['Link', 'X-Total-Count', 'Preference-Ap
 const TAGGED: readonly ResponseName[] = ['BookCreated', 'BookRetrieved', 'BookUpdated'];
 
 /** Responses that may be the answer to an earlier request (rule I2). */
-const REPLAYED: readonly ResponseName[] = ['BookCreated', 'BooksCreated', 'ChangesUndone'];
+const REPLAYED: readonly ResponseName[] = ['BookCreated', 'BooksCreated', 'ChangesUndone', 'UndoInProgress'];
 
 /** Headers of pages of the log, as the components are called (rules H1, H3 and H4). */
 const LOG_HEADERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ChangesRetrieved: { Link: 'Link-Changes', 'Preference-Applied': 'Preference-Applied-Wait' },
   HistoryRetrieved: { Link: 'Link-History' },
+  UndoInProgress: { Location: 'Location-Event' },
 };
 
 /** Headers that a response has only if they apply. */
@@ -398,6 +416,10 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
   Location: {
     description: 'Path of the new book.',
     schema: { type: 'string', pattern: '^/book/[1-9][0-9]{0,15}$', examples: [`/book/${BOOK.id}`] },
+  },
+  'Location-Event': {
+    description: 'Path of the undo.',
+    schema: { type: 'string', pattern: '^/event/[1-9][0-9]{0,15}$', examples: ['/event/31'] },
   },
   ETag: {
     description:

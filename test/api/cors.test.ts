@@ -1,7 +1,7 @@
 // CORS: which web pages may read answers, and that no other client sees a difference. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { assertRefusal, Connection, exchange, type Target } from '../support/client.ts';
 import { startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
@@ -26,7 +26,6 @@ describe('pages in CORS_ORIGINS', () => {
     service = await startTestService(await SQLITE.freshUrl(), env);
     await service.client.create({ title: 'The one' });
   });
-  after(() => service?.stop());
 
   /** One request for each path through the code that answers. */
   function requests(): [status: number, line: string, headers?: string[], body?: string][] {
@@ -129,10 +128,9 @@ describe('pages in CORS_ORIGINS', () => {
   });
 });
 
-test('rule 32: the /docs page may call the host that it was loaded from, and no page of another host, port or scheme may', async (context) => {
+test('rule 32: the /docs page may call the host that it was loaded from, and no page of another host, port or scheme may', async () => {
   const own = { DB_URL: await SQLITE.freshUrl(), ADMIN_PORT: '0', LOG_LEVEL: 'info' };
   const service = await startHere({ ...ENVIRONMENT, ...own });
-  context.after(() => service.stop());
   const docsPort = operationsOf(service).port;
   const allowed = ['127.0.0.1', 'localhost', '[::1]', 'books.test'].flatMap((name) => {
     return [name, `${name}:${service.port}`].map(
@@ -155,10 +153,9 @@ test('rule 32: the /docs page may call the host that it was loaded from, and no 
   }
 });
 
-test('rules 29 and 32: logins that other pages make a browser send get 403 on both ports and do not count; those of allowed pages do', async (context) => {
+test('rules 29 and 32: logins that other pages make a browser send get 403 on both ports and do not count; those of allowed pages do', async () => {
   const env = { CORS_ORIGINS: PAGE, ADMIN_PORT: '0', LOG_LEVEL: 'info', DB_URL: await SQLITE.freshUrl() };
   const service = await startHere({ ...ENVIRONMENT, ...env });
-  context.after(() => service.stop());
   const logIn = async (password: string, lines: readonly string[], target: Target = service) => {
     const body = `{"username":"librarian","password":"${password}"}`;
     const head = ['POST /token HTTP/1.1', `content-length: ${body.length}`, ...lines];

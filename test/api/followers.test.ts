@@ -106,10 +106,8 @@ describe('requests that wait for a change', () => {
     assert.equal(waiting.reads.length, 1, 'one at a time');
     assert.deepEqual(await waiting.endReads((what) => `${what} changed`), ['a', 'b', 'c']);
     const answers = await Promise.all(asked);
-    assert.deepEqual(
-      answers.map(({ answer }) => answer),
-      ['a changed', 'b changed', 'c changed'],
-    );
+    const given = answers.map(({ answer }) => answer);
+    assert.deepEqual(given, ['a changed', 'b changed', 'c changed']);
   });
 
   test('rules H3 and 23: without room until its wait ends, a request has the page of before, and none that has read nothing', async () => {

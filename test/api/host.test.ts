@@ -32,10 +32,9 @@ for (const [title, env, admin] of [
     421,
   ],
 ] as const) {
-  test(`rule 33: ${title}`, async (context) => {
+  test(`rule 33: ${title}`, async () => {
     const own = { PORT: '0', ADMIN_PORT: '0', DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' };
     const service = await startHere({ ...own, ...env });
-    context.after(() => service.stop());
     const [operations, page] = [operationsOf(service), pageOf(service)];
     const isBuiltIn = !('AUTH_PASSWORD' in env);
     for (const host of [...OWN_HOSTS, ...FOREIGN_HOSTS]) {

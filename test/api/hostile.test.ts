@@ -3,7 +3,7 @@
 // test/project/times.test.ts. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { before, describe, type TestContext, test } from 'node:test';
 import { CHUNKED } from '../../conformance/raw-requests.ts';
 import { expectBodyLimit, expectHeaderLimit } from '../../conformance/wire.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
@@ -59,7 +59,6 @@ describe('hostile clients', () => {
     service = await start();
     client = await Client.logIn(service);
   });
-  after(() => service.stop());
 
   test('rules 11, 23 and 31: clients that disconnect in the middle of a request leave nothing behind; connections are counted', async () => {
     const held = [service, pageOf(service)].map((target) => new Connection(target));
@@ -99,7 +98,6 @@ describe('hostile clients', () => {
 
   test('rules 20 and 27: a client that asks for a tunnel disturbs neither others, nor its earlier answers, nor a stop', async (context) => {
     const own = await start();
-    context.after(() => own.stop());
     const tunnel = compose('CONNECT', 'elsewhere.test:443');
     for (const target of [own, operationsOf(own)]) {
       const connection = new Connection(target);
@@ -156,7 +154,6 @@ describe('limits of the wire', () => {
     test(`rule 22: a ${size} BODY_LIMIT and HEADER_LIMIT are the limits`, async (context) => {
       const env = { BODY_LIMIT: String(bodyLimit), HEADER_LIMIT: String(headerLimit) };
       const limited = await startTestService(await SQLITE.freshUrl(), env);
-      context.after(() => limited.stop());
       const verified = verifiedAt(limited);
       context.after(() => verified.close());
       await verified.logIn();

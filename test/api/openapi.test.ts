@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import { Client, exchange } from '../support/client.ts';
@@ -24,7 +24,6 @@ describe('the description of the API', () => {
     const env = { DB_URL: `sqlite:${join(folder, 'books.db')}`, ADMIN_PORT: '0', LOG_LEVEL: 'info' };
     service = await startHere({ ...ENVIRONMENT, ...env });
   });
-  after(() => service?.stop());
 
   test('is valid OpenAPI 3.1, without any finding of a linter', async () => {
     const file = join(folder, 'openapi.json');

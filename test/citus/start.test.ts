@@ -13,9 +13,8 @@ test('rule 27: a worker is refused', async () => {
   await assert.rejects(startTestService(worker.url), sentence);
 });
 
-test('rule 12: books that another program inserted with their ids keep them, and new ones get others', async (context) => {
-  const { client, dbUrl, stop } = await startTestService(await POSTGRES.freshUrl());
-  context.after(stop);
+test('rule 12: books that another program inserted with their ids keep them, and new ones get others', async () => {
+  const { client, dbUrl } = await startTestService(await POSTGRES.freshUrl());
   await execute(dbUrl, "insert into books (id, title) select n, 'theirs' from generate_series(1, 20) as n");
   assert.equal((await client.create({ title: 'ours' })).id, 21);
   const { data } = await client.request('POST', '/books', { body: [{}, {}] });

@@ -12,7 +12,7 @@ import {
   played,
   type Sent,
   SILENCE,
-  timed,
+  timed as test,
 } from '../support/catalogue.ts';
 import { settled } from '../support/virtual-time.ts';
 
@@ -20,7 +20,7 @@ const HEAD = '{"status":200,"message":"","data":';
 const ENOUGH = new Error('enough');
 
 describe('a list', () => {
-  timed('is refused if it is none', async () => {
+  test('is refused if it is none', async () => {
     for (const text of [
       ...['', '{', '[]', 'null', '{"status":200}', '<html>', `${HEAD}{}}`, `${HEAD}null}`, `${HEAD}[1]}`],
       ...[`${HEAD}[{},]}`, `${HEAD}[,{}]}`, `${HEAD}[{}{}]}`, `${HEAD}[{}x,{}]}`, `${HEAD}[{}]}{`],
@@ -31,12 +31,12 @@ describe('a list', () => {
     }
   });
 
-  timed('with a second array, whose elements are no books of it, throws', async () => {
+  test('with a second array, whose elements are no books of it, throws', async () => {
     const { catalogue } = listOf([`${HEAD}[],"others":[{"id":1}]}`]);
     await assertRefused(allOf(catalogue), undefined, 'list truncated after 0 books');
   });
 
-  timed('is read as fast as it is used, and has no timeout while its caller is busy', async (time) => {
+  test('is read as fast as it is used, and has no timeout while its caller is busy', async (time) => {
     const endless = (function* () {
       for (let id = 1; ; id += 1) yield `${id === 1 ? `${HEAD}[` : ','}{"id":${id}}`;
     })();
@@ -48,7 +48,7 @@ describe('a list', () => {
     assert.equal(list.isLeft, true);
   });
 
-  timed('that breaks off, or falls silent for the whole timeout, throws', async (time) => {
+  test('that breaks off, or falls silent for the whole timeout, throws', async (time) => {
     const pieces = [`${HEAD}[{"id":1}`, ',{"id":2},{'];
     for (const [end, after] of [
       ['breaks off', 0],
@@ -67,7 +67,7 @@ describe('a list', () => {
 });
 
 describe('a search', () => {
-  timed('has the whole timeout for each page, and none while its caller is busy', async (time) => {
+  test('has the whole timeout for each page, and none while its caller is busy', async (time) => {
     const search: PageSearch = { year: 1605, sort: undefined };
     const busy = () => answer(503, null, '', { 'retry-after': '7' });
     const { catalogue, seen } = pagesOf(3, ({ times }) => (times === 1 ? busy() : undefined));
@@ -86,7 +86,7 @@ describe('a search', () => {
     assert.deepEqual([message, after], ['no answer within 10000 ms', 10_000]);
   });
 
-  timed('ends when its caller aborts: before it, within a page, and while a page is on its way', async () => {
+  test('ends when its caller aborts: before it, within a page, and while a page is on its way', async () => {
     for (const last of [0, 1, 2]) {
       const leaving = new AbortController();
       const { catalogue } = pagesOf(3, ({ line }) => {
@@ -103,7 +103,7 @@ describe('a search', () => {
     }
   });
 
-  timed('keeps to what it was asked for, even if the caller changes that meanwhile', async () => {
+  test('keeps to what it was asked for, even if the caller changes that meanwhile', async () => {
     const search = { year_gte: 10, limit: 1 };
     const { catalogue } = pagesOf(2, () => {
       search.year_gte = 1000;
@@ -114,7 +114,7 @@ describe('a search', () => {
     assert.equal(unindexed, 7); // F11: books that are not indexed yet
   });
 
-  timed('throws if the answer is no page, and if the service cannot count in time', async () => {
+  test('throws if the answer is no page, and if the service cannot count in time', async () => {
     const { catalogue } = played(() => answer(200, [BOOK]));
     for (const call of [found(catalogue, {}), catalogue.page({}), catalogue.count({})]) {
       await assertRefused(call, 200, 'the answer has no link: it is not a page of books');

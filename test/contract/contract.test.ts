@@ -20,9 +20,8 @@ test('rule 5: no body has changed the prototype of objects in the process of the
 });
 
 // On the port of the page it is the page.
-test('rule 20: the path / gets 404', async (context) => {
-  const { client, stop } = await startTestService(await SQLITE.freshUrl());
-  context.after(stop);
+test('rule 20: the path / gets 404', async () => {
+  const { client } = await startTestService(await SQLITE.freshUrl());
   for (const method of ['GET', 'POST', 'DELETE']) {
     const { status, message } = await client.request(method, '/', { token: null });
     assert.deepEqual([status, message], [404, 'Not found'], method);

@@ -42,19 +42,15 @@ export function testTargets(
   describe('the contract', { concurrency: AT_ONCE }, () => {
     for (const { name, start } of targets.filter(({ store }) => STORES.includes(store))) {
       describe(`contract on ${name}`, { concurrency: 1 }, () => {
-        let stop: () => Promise<void>;
         let verified: Service;
         const given = new Given();
         let performed = 0;
 
         before(async () => {
-          const started = await start();
-          ({ stop } = started);
-          verified = verifiedAt(started, (exchange) => given.add(exchange));
+          verified = verifiedAt(await start(), (exchange) => given.add(exchange));
         });
-        after(async () => {
+        after(() => {
           verified?.close();
-          await stop?.();
           if (performed < RULES.length - RULES.filter(takesSeconds).length) return;
           const cannotUndo = given.has(NO_UNDO); // on Citus
           const isOfUndo = (answer: string) => answer.startsWith('POST /undo ');

@@ -2,7 +2,7 @@
 // the quickest way to create many. Slow readers, and lists that break off, are in test/nightly.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Book } from '../../conformance/service.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
@@ -15,7 +15,6 @@ for (const store of STORES) {
     before(async () => {
       service = await startTestService(await store.freshUrl());
     });
-    after(() => service.stop());
 
     test('rules 4 and 13: for every number of books the list is complete, ascending and exact', async () => {
       for (const count of [0, 1, 2, 999, 1000, 1001, 2000, 2001]) {

@@ -2,7 +2,7 @@
 // calls meet in batches. fast-check prints the smallest sequence that fails, with the seed that repeats it.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import type { RequestOptions } from '../../conformance/service.ts';
@@ -300,7 +300,6 @@ for (const store of STORES) {
       service = await startTestService(await store.freshUrl());
       client = service.client;
     });
-    after(() => service.stop());
 
     /** Every run begins without books. */
     async function removeAll(): Promise<void> {

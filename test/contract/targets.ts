@@ -7,12 +7,19 @@ import { settle, startElsewhere } from '../support/elsewhere.ts';
 import { OLDER_VERSIONS, type OlderVersion, olderLibrary } from '../support/older-postgres.ts';
 import { execute, makeTemplate, PostgresServer } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
-import { ENVIRONMENT, POSTGRES, SQLITE, STORES, startCommand, startTestService } from '../support/service.ts';
+import {
+  ENVIRONMENT,
+  POSTGRES,
+  pageOf,
+  SQLITE,
+  STORES,
+  startCommand,
+  startTestService,
+} from '../support/service.ts';
 
-/** A service without books. */
+/** A service without books, until the end of the suite whose hook starts it. */
 export interface Started {
   readonly url: string;
-  stop(): Promise<void>;
 }
 
 export interface Target {
@@ -63,34 +70,19 @@ async function foreign(): Promise<string> {
 }
 
 async function page(): Promise<Started> {
-  const running = await startTestService(await SQLITE.freshUrl());
-  return { url: running.pageUrl, stop: running.stop };
+  return pageOf(await startTestService(await SQLITE.freshUrl()));
 }
 
 async function standby(): Promise<Started> {
   const { primary, standby } = await PostgresServer.startPair();
-  const { url, stop } = await startTestService(primary.url(), { DB_READ_URL: standby.url() });
-  return {
-    url,
-    async stop() {
-      await stop();
-      await Promise.all([primary.remove(), standby.remove()]);
-    },
-  };
+  return await startTestService(primary.url(), { DB_READ_URL: standby.url() });
 }
 
 async function older(version: OlderVersion): Promise<Started> {
   const server = await PostgresServer.start([], {}, await makeTemplate(await olderLibrary(version)));
   const [row] = await execute<{ server_version: string }>(server.url(), 'show server_version');
   assert.equal(Number.parseInt(row?.server_version ?? '', 10), version);
-  const { url, stop } = await startTestService(server.url());
-  return {
-    url,
-    async stop() {
-      await stop();
-      await server.remove();
-    },
-  };
+  return await startTestService(server.url());
 }
 
 /** The single executable, as it is built of this clone. */

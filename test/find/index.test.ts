@@ -2,7 +2,7 @@
 // that are killed, and first indexes, are in test/nightly.
 
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, describe, test } from 'node:test';
+import { before, beforeEach, describe, test } from 'node:test';
 import { indexSome } from '../../src/stores/postgres/book-index.ts';
 import { type Query, queryOn } from '../../src/stores/postgres/query.ts';
 import { assertIndexCorrect, countFound, found, holdBehind, indexAll } from '../support/book-index.ts';
@@ -81,7 +81,6 @@ for (const store of STORES) {
       client = service.client;
     });
     beforeEach(async () => void (await sql('delete from books')));
-    after(() => service.stop());
 
     const sql = (statement: string) => executeOn(service.dbUrl, statement);
 
@@ -107,9 +106,8 @@ for (const store of STORES) {
       await assertIndexCorrect(service.dbUrl);
     });
 
-    test('rules F11 and 28: a search sees every write that another service has answered', async (context) => {
-      const { client: writer, stop } = await startTestService(service.dbUrl);
-      context.after(stop);
+    test('rules F11 and 28: a search sees every write that another service has answered', async () => {
+      const { client: writer } = await startTestService(service.dbUrl);
       for (let number = 0; number < TIMES; number += 1) {
         const { id } = await writer.create({ title: `Number ${number} once`, year: number });
         assert.deepEqual(await found(client, `title_contains=${number}+once`), [id]);
@@ -128,11 +126,10 @@ for (const store of STORES) {
       ['short', 60_000],
       ['long', -1000],
     ] as const) {
-      test(`rule F11: while the index cannot follow, a ${kind} search answers from what is indexed, and says so`, async (context) => {
+      test(`rule F11: while the index cannot follow, a ${kind} search answers from what is indexed, and says so`, async () => {
         const catchUp = CATCH_UP;
         const times = timesWith({ books: { shortSearch }, sqlite: { catchUp }, postgres: { catchUp } });
         const hasty = await startTestService(service.dbUrl, {}, undefined, times);
-        context.after(hasty.stop);
         await client.create({ title: 'Indexed' });
         const release = await holdBehind(hasty);
         const books = await client.list();
@@ -186,12 +183,11 @@ for (const store of STORES) {
       await assertIndexCorrect(dbUrl);
     });
 
-    test('rule F11: an index is made again if the log lacks what has changed since', async (context) => {
+    test('rule F11: an index is made again if the log lacks what has changed since', async () => {
       const dbUrl = await store.freshUrl();
       await indexAll(dbUrl);
       const brief = timesWith({ history: { day: 0, prune: 20 } });
       const without = await startTestService(dbUrl, { FIND: 'off' }, undefined, brief);
-      context.after(without.stop);
       for (let year = 1; year <= 3; year += 1) await without.client.create({ year });
       await logPruned(dbUrl);
       await indexAll(dbUrl);
@@ -201,9 +197,8 @@ for (const store of STORES) {
       await assertIndexCorrect(dbUrl);
     });
 
-    test('rule F11: a search gets 503 once another version has made the index, which is left alone', async (context) => {
+    test('rule F11: a search gets 503 once another version has made the index, which is left alone', async () => {
       const running = await startTestService(await store.freshUrl());
-      context.after(running.stop);
       await executeOn(running.dbUrl, 'update book_index_state set version = 1000');
       await running.client.create({ title: 'Written' });
       const { status, message, headers } = await running.client.request('GET', '/books?q=written');
@@ -211,10 +206,9 @@ for (const store of STORES) {
       assert.deepEqual(await executeOn(running.dbUrl, 'select id from book_index'), []);
     });
 
-    test('the documents remove an index beside a service without it, and the next start makes it', async (context) => {
+    test('the documents remove an index beside a service without it, and the next start makes it', async () => {
       const dbUrl = await store.freshUrl();
       const without = await startTestService(dbUrl, { FIND: 'off' });
-      context.after(without.stop);
       const objects = () => executeOn(dbUrl, OBJECTS[store.name]);
       await indexAll(dbUrl);
       assert.ok((await objects()).length > 5);

@@ -52,13 +52,8 @@ const SINGLE = ['content-length', 'host', 'transfer-encoding'];
 const READ = [
   ...['accept-encoding', 'access-control-request-method', 'authorization', 'content-encoding', 'host'],
   ...[
-    'idempotency-key',
-    'if-match',
-    'if-none-match',
-    'origin',
-    'prefer',
-    'sec-fetch-site',
-    'x-forwarded-for',
+    ...['idempotency-key', 'if-match', 'if-none-match', 'origin', 'prefer', 'sec-fetch-site'],
+    ...['x-forwarded-for'],
   ],
   'x-request-id',
 ];

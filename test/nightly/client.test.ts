@@ -48,10 +48,9 @@ before(async () => {
   await run('npm', 'install', '--silent', '--no-audit', '--offline', `book-catalogue-client-${version}.tgz`);
 });
 
-test('the examples of the README of the client work, and its types are those of the description', async (context) => {
+test('the examples of the README of the client work, and its types are those of the description', async () => {
   const { AUTH_USERNAME: _, AUTH_PASSWORD: __, ...env } = ENVIRONMENT; // with the built-in password
   const service = await startHere({ ...env, LOG_LEVEL: 'info', DB_URL: await SQLITE.freshUrl() });
-  context.after(() => service.stop());
   mkdirSync(join(folder, 'node_modules/@types'));
   for (const name of ['@types/node', 'undici-types'])
     symlinkSync(pathTo(`node_modules/${name}`), join(folder, 'node_modules', name));

@@ -3,13 +3,13 @@
 
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { linksOf } from '../../conformance/answers.ts';
 import { fill, manyBooks } from '../support/books.ts';
 import { type Outcome, runCommand } from '../support/command.ts';
 import { Load } from '../support/load.ts';
-import { execute, PostgresServer, startPair } from '../support/postgres.ts';
+import { execute, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { SQLITE, startTestService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -28,13 +28,12 @@ const WAIT_IN_INSERT = `
   create trigger wait before insert on books for each statement execute function wait();`;
 
 describe('failover', { concurrency: 2 }, () => {
-  test('rules 26 and 27: the host that accepts writes is found after a standby and one that is silent; a standby alone is refused', async (context) => {
-    const { primary, standby } = await startPair(context, SYNCHRONOUS);
+  test('rules 26 and 27: the host that accepts writes is found after a standby and one that is silent; a standby alone is refused', async () => {
+    const { primary, standby } = await PostgresServer.startPair(SYNCHRONOUS);
     const silent = await TcpProxy.start(primary);
-    context.after(() => silent.stop());
     silent.cut();
     for (const search of ['', 'target_session_attrs=read-write', 'target_session_attrs=primary']) {
-      const { client } = await start(context, urlOf([silent, standby, primary], search));
+      const { client } = await startTestService(urlOf([silent, standby, primary], search));
       assert.equal((await client.create({ title: search })).title, search);
     }
     for (const hosts of [[standby], [standby, standby]]) {
@@ -43,9 +42,9 @@ describe('failover', { concurrency: 2 }, () => {
     }
   });
 
-  test('rule 23: a write that the synchronous standby does not have gets 503, never acknowledged', async (context) => {
-    const { primary, standby } = await startPair(context, SYNCHRONOUS);
-    const { client } = await start(context, urlOf([primary, standby]));
+  test('rule 23: a write that the synchronous standby does not have gets 503, never acknowledged', async () => {
+    const { primary, standby } = await PostgresServer.startPair(SYNCHRONOUS);
+    const { client } = await startTestService(urlOf([primary, standby]));
     const book = await client.create({ title: 'on both' });
     const path = `/book/${book.id}`;
     await standby.kill('SIGQUIT');
@@ -63,12 +62,12 @@ describe('failover', { concurrency: 2 }, () => {
     await waitUntil(async () => (await client.request('DELETE', path)).status === 200);
   });
 
-  test('rule 23: another host gets the writes when one stops accepting them, though no connection breaks', async (context) => {
-    const [first, second] = [await startServer(context), await startServer(context)];
+  test('rule 23: another host gets the writes when one stops accepting them, though no connection breaks', async () => {
+    const [first, second] = [await PostgresServer.start(), await PostgresServer.start()];
     await (await startTestService(second.url())).stop(); // creates the table
     await setReadOnly(second, 'on');
     const url = urlOf([first, second], 'target_session_attrs=any'); // not checked on connections
-    const { client } = await start(context, url);
+    const { client } = await startTestService(url);
     const { id } = await client.create({ title: 'on the first' });
     await setReadOnly(second, 'off');
     await setReadOnly(first, 'on');
@@ -81,11 +80,10 @@ describe('failover', { concurrency: 2 }, () => {
     assert.equal((await create()).status, 201);
   });
 
-  test('rule 23: nothing stale is read when a host has become a standby under the same name', async (context) => {
-    const { primary, standby } = await startPair(context, SYNCHRONOUS);
+  test('rule 23: nothing stale is read when a host has become a standby under the same name', async () => {
+    const { primary, standby } = await PostgresServer.startPair(SYNCHRONOUS);
     const proxy = await TcpProxy.start(primary);
-    context.after(() => proxy.stop());
-    const { client } = await start(context, urlOf([proxy], 'target_session_attrs=read-write'));
+    const { client } = await startTestService(urlOf([proxy], 'target_session_attrs=read-write'));
     const { id } = await client.create({});
     const statusOf = async (path: string) => (await client.request('GET', path)).status;
     proxy.target = standby;
@@ -100,9 +98,9 @@ describe('failover', { concurrency: 2 }, () => {
 
   for (const end of ['is killed', 'lives on']) {
     test(`rules 23 and H2: a standby is promoted while its primary ${end}: writes resume there, no acknowledged one is lost, a start finds it, and followers begin again`, async (context) => {
-      const { primary, standby } = await startPair(context, SYNCHRONOUS);
+      const { primary, standby } = await PostgresServer.startPair(SYNCHRONOUS);
       const url = urlOf([primary, standby]);
-      const { client } = await start(context, url);
+      const { client } = await startTestService(url);
       const load = await Load.start(context, client);
       const { next = '' } = linksOf(await client.request('GET', '/changes'));
       if (end === 'is killed') await primary.kill('SIGKILL');
@@ -110,14 +108,14 @@ describe('failover', { concurrency: 2 }, () => {
       await load.moreWrites(50);
       await load.stop(); // compares the books with the answers
       assert.equal((await client.request('GET', next)).status, 410);
-      const { id } = await (await start(context, url)).client.create({ title: end });
+      const { id } = await (await startTestService(url)).client.create({ title: end });
       assert.equal((await execute(standby.url(), `select from books where id = ${id}`)).length, 1);
     });
   }
 
-  test('rule 23: with two primaries, each process leaves the old one by itself, and does not come back when the new one fails', async (context) => {
-    const { primary, standby } = await startPair(context);
-    const { client } = await start(context, urlOf([primary, standby]));
+  test('rule 23: with two primaries, each process leaves the old one by itself, and does not come back when the new one fails', async () => {
+    const { primary, standby } = await PostgresServer.startPair();
+    const { client } = await startTestService(urlOf([primary, standby]));
     await client.create({ title: 'on both' });
     await execute(standby.url(), 'select pg_promote()');
     await execute(standby.url(), "insert into books (title) values ('on the new one')");
@@ -141,8 +139,8 @@ describe('failover', { concurrency: 2 }, () => {
     copy: (to, from) => runCommand(['copy', from, to], {}),
   };
   for (const [name, transfer] of Object.entries(transfers)) {
-    test(`rule 23: nothing counts as stored on the old one of two primaries: ${name}`, async (context) => {
-      const { primary, standby } = await startPair(context);
+    test(`rule 23: nothing counts as stored on the old one of two primaries: ${name}`, async () => {
+      const { primary, standby } = await PostgresServer.startPair();
       const [to, from] = [urlOf([primary, standby]), await SQLITE.freshUrl()];
       await fill(from, manyBooks(1));
       await fill(to, []);
@@ -162,18 +160,6 @@ describe('failover', { concurrency: 2 }, () => {
     });
   }
 });
-
-async function startServer(context: TestContext): Promise<PostgresServer> {
-  const server = await PostgresServer.start();
-  context.after(() => server.remove());
-  return server;
-}
-
-async function start(context: TestContext, url: string) {
-  const service = await startTestService(url);
-  context.after(() => service.stop());
-  return service;
-}
 
 /** For new connections; those that exist follow a little later. */
 async function setReadOnly(server: PostgresServer, value: 'on' | 'off'): Promise<void> {

@@ -15,7 +15,6 @@ for (const store of STORES) {
     // Room for the answers that rule 22 allows (128 MiB), not for those of a full batch.
     const env = { NODE_OPTIONS: '--max-old-space-size=220' };
     const service = await startServiceProcess(await store.freshUrl(), env);
-    context.after(() => service.process.kill('SIGKILL'));
     const { client } = service;
     const ids: number[] = [];
     while (ids.length < 40) ids.push((await client.create({ title: '€'.repeat(340_000) })).id);
@@ -59,7 +58,6 @@ for (const store of STORES) {
 test('rule 20: the service survives a lack of file descriptors, and answers once some are free', async (context) => {
   const environment = { ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' };
   const limited = await startCommand(environment, { setting: 'ulimit -n 64' });
-  context.after(() => limited.stop());
   const client = await Client.logIn(limited);
   const list = compose('GET', '/books', client);
   const lister = new Connection(limited);

@@ -3,17 +3,11 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { assertIndexCorrect, countFound, holdBehind, indexAll } from '../support/book-index.ts';
 import { fill, manyBooks } from '../support/books.ts';
 import { random } from '../support/random.ts';
-import {
-  type RunningService,
-  SQLITE,
-  STORES,
-  startServiceProcess,
-  startTestService,
-} from '../support/service.ts';
+import { SQLITE, STORES, startServiceProcess, startTestService } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -24,21 +18,12 @@ const KILLS = Number(process.env.TEST_KILLS ?? 5);
 /** More books than a first index has after its first transactions. */
 const KILLED = { SQLite: 30_000, PostgreSQL: 8000 };
 
-async function start(
-  context: TestContext,
-  ...args: Parameters<typeof startTestService>
-): Promise<RunningService> {
-  const service = await startTestService(...args);
-  context.after(service.stop);
-  return service;
-}
-
 for (const store of STORES) {
   describe(`the index on ${store.name}`, () => {
-    test('rule F11: a store that has books is indexed by two services while one without an index writes to it', async (context) => {
+    test('rule F11: a store that has books is indexed by two services while one without an index writes to it', async () => {
       const dbUrl = await store.freshUrl();
       await fill(dbUrl, manyBooks(5000));
-      const { client: writer } = await start(context, dbUrl, { FIND: 'off' });
+      const { client: writer } = await startTestService(dbUrl, { FIND: 'off' });
       let isIndexed = false;
       const write = async () => {
         for (let number = 0; !isIndexed; number += 1) {
@@ -49,7 +34,7 @@ for (const store of STORES) {
         }
       };
       const writers = Array.from({ length: 8 }, write);
-      const [{ client }] = await Promise.all([start(context, dbUrl), start(context, dbUrl)]);
+      const [{ client }] = await Promise.all([startTestService(dbUrl), startTestService(dbUrl)]);
       await waitUntil(async () => (await client.request('GET', '/books?limit=1')).status === 200);
       isIndexed = true;
       await Promise.all(writers);
@@ -60,11 +45,10 @@ for (const store of STORES) {
       await assertIndexCorrect(dbUrl);
     });
 
-    test('rule F11: a process that is killed while it indexes leaves nothing out', async (context) => {
+    test('rule F11: a process that is killed while it indexes leaves nothing out', async () => {
       const dbUrl = await store.freshUrl();
       for (let kill = 1; kill <= KILLS; kill += 1) {
         const victim = await startServiceProcess(dbUrl);
-        context.after(() => victim.stop());
         const write = async () => {
           for (let number = 0; ; number += 1) {
             const { id } = await victim.client.create({ title: `Kill ${kill}, book ${number}` });
@@ -80,7 +64,7 @@ for (const store of STORES) {
         victim.process.kill('SIGKILL');
         await Promise.all(writers);
       }
-      const { client } = await start(context, dbUrl);
+      const { client } = await startTestService(dbUrl);
       const books = await client.list();
       assert.equal(await countFound(client, 'year_gte=-1'), books.length);
       const changed = books.filter(({ title }) => title === 'Changed').length;
@@ -88,13 +72,13 @@ for (const store of STORES) {
       await assertIndexCorrect(dbUrl);
     });
 
-    test('rule F11: while the index cannot follow, the searches of many clients are answered', async (context) => {
+    test('rule F11: while the index cannot follow, the searches of many clients are answered', async () => {
       const times = timesWith({
         sqlite: { catchUp: 2000 },
         postgres: { catchUp: 2000 },
         books: { deadline: 10_000 },
       });
-      const service = await start(context, await store.freshUrl(), {}, undefined, times);
+      const service = await startTestService(await store.freshUrl(), {}, undefined, times);
       const release = await holdBehind(service);
       const search = async () => {
         const { status, headers } = await service.client.request('GET', '/books?q=waiting');
@@ -103,7 +87,7 @@ for (const store of STORES) {
       await Promise.all(Array.from({ length: 16 }, search)).finally(release);
     });
 
-    test('an index is compared with one that is made again; one without books is completed', async (context) => {
+    test('an index is compared with one that is made again; one without books is completed', async () => {
       const dbUrl = await store.freshUrl();
       await fill(dbUrl, manyBooks(300));
       await assertIndexCorrect(dbUrl);
@@ -128,11 +112,11 @@ for (const store of STORES) {
       await assertIndexCorrect(dbUrl);
       await executeOn(dbUrl, 'delete from books');
       await executeOn(dbUrl, `update book_index_state set is_complete = ${store === SQLITE ? '0' : 'false'}`);
-      const { client } = await start(context, dbUrl);
+      const { client } = await startTestService(dbUrl);
       assert.equal(await countFound(client, 'year_gte=-1'), 0);
     });
 
-    test('rule F11: a first index whose process is killed is continued', async (context) => {
+    test('rule F11: a first index whose process is killed is continued', async () => {
       const dbUrl = await store.freshUrl();
       await fill(dbUrl, manyBooks(KILLED[store.name]));
       const indexed = async () => {
@@ -140,7 +124,6 @@ for (const store of STORES) {
         return Number(row?.books ?? 0);
       };
       const victim = await startServiceProcess(dbUrl);
-      context.after(() => victim.stop());
       await waitUntil(async () => (await indexed()) > 0);
       const ended = once(victim.process, 'exit');
       victim.process.kill('SIGKILL');

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { Connection } from '../support/client.ts';
-import { connectTo, execute } from '../support/postgres.ts';
+import { connectTo, execute, waitingIn } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import {
   ENVIRONMENT,
@@ -35,9 +35,7 @@ describe('rule 27: SIGTERM', { concurrency: 4 }, () => {
     }, async (context) => {
       const url = await store.freshUrl();
       const { proxy, proxiedUrl } = isServer ? await TcpProxy.to(url) : { proxy: undefined, proxiedUrl: url };
-      context.after(() => proxy?.stop());
       const service = await startServiceProcess(proxiedUrl, { WORKERS, BODY_LIMIT: '20000000' });
-      context.after(() => service.process.kill('SIGKILL'));
       const halves = await occupy(context, service);
       proxy?.swallowAnswers();
       const complete = () =>
@@ -64,9 +62,7 @@ describe('rule 27: SIGTERM', { concurrency: 4 }, () => {
         await reader.query('begin; select from books');
         const service = spawnService({ ...ENVIRONMENT, DB_URL: dbUrl, WORKERS, LOG_LEVEL: 'warn' });
         const ended = endOf(service);
-        const waiting =
-          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
-        await waitUntil(async () => (await execute(dbUrl, waiting)).length > 0, ended);
+        await waitUntil(async () => (await waitingIn(dbUrl)).length > 0, ended);
         service.kill('SIGTERM');
         const { code, stderr } = await ended;
         assert.deepEqual([code, stderr], [0, '']);

@@ -6,11 +6,11 @@ import { once } from 'node:events';
 import { statSync, truncateSync } from 'node:fs';
 import { type ClientRequest, get, type IncomingMessage } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
-import { after, before, beforeEach, describe, type TestContext, test } from 'node:test';
+import { before, beforeEach, describe, test } from 'node:test';
 import { fill, manyBooks } from '../support/books.ts';
 import { Connection, readEnvelope } from '../support/client.ts';
 import { operationsOf } from '../support/operations.ts';
-import { execute } from '../support/postgres.ts';
+import { execute, sessionsOf } from '../support/postgres.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { compose } from '../support/raw-requests.ts';
@@ -53,7 +53,6 @@ for (const store of STORES) {
       await waitUntil(async () => (await openLists(service)) === 0);
       await fill(service.dbUrl, LARGE);
     });
-    after(() => service.stop());
 
     test('rule 13: a list shows the moment at which it began, however slowly it is read', async () => {
       const { client, dbUrl } = service;
@@ -69,8 +68,8 @@ for (const store of STORES) {
     });
 
     const limit = store === SQLITE ? 32 : 8;
-    test(`rules 13, 22 and 23: at most ${limit} lists are open; one more gets 503, and single books are still read and written`, async (context) => {
-      const patient = await start(context, service.dbUrl, timesWith({ lists: { stall: MINUTE } }), {
+    test(`rules 13, 22 and 23: at most ${limit} lists are open; one more gets 503, and single books are still read and written`, async () => {
+      const patient = await start(service.dbUrl, timesWith({ lists: { stall: MINUTE } }), {
         FIND: 'off',
       });
       const held = await Promise.all(Array.from({ length: limit }, () => openList(patient)));
@@ -86,9 +85,9 @@ for (const store of STORES) {
       for (const { request } of held) request.destroy();
     });
 
-    test('rules 13 and 22: a list whose reader reads nothing breaks off for another one', async (context) => {
+    test('rules 13 and 22: a list whose reader reads nothing breaks off for another one', async () => {
       const times = timesWith({ lists: { stall: 1, wait: 1 } });
-      const impatient = await start(context, service.dbUrl, times, { FIND: 'off' });
+      const impatient = await start(service.dbUrl, times, { FIND: 'off' });
       const held = await Promise.all(Array.from({ length: limit }, () => openList(impatient)));
       await waitUntil(async () => {
         const another = await openList(impatient);
@@ -134,10 +133,9 @@ for (const store of STORES) {
         });
       }
 
-      test('rules 13 and 23: readers that disconnect from lists of a silent server leave nothing behind', async (context) => {
+      test('rules 13 and 23: readers that disconnect from lists of a silent server leave nothing behind', async () => {
         const { proxy, proxiedUrl } = await TcpProxy.to(service.dbUrl);
-        context.after(() => proxy.stop());
-        const behind = await start(context, proxiedUrl);
+        const behind = await start(proxiedUrl);
         const lists = await Promise.all(Array.from({ length: 8 }, () => openList(behind)));
         proxy.cut();
         for (const { request } of lists) request.destroy();
@@ -150,8 +148,8 @@ for (const store of STORES) {
 
 if (STORES.includes(SQLITE)) {
   describe('the log of writes on SQLite', () => {
-    test('rule 13: when a list breaks off, its reader sees a broken connection, never a list that looks complete', async (context) => {
-      const service = await startFilled(context);
+    test('rule 13: when a list breaks off, its reader sees a broken connection, never a list that looks complete', async () => {
+      const service = await startFilled();
       const file = fileOf(service.dbUrl);
       await executeOn(service.dbUrl, 'pragma wal_checkpoint(truncate)'); // all books are in the file itself
       const { list } = await openList(service);
@@ -180,9 +178,9 @@ if (STORES.includes(SQLITE)) {
       },
     };
     for (const [query, keep] of Object.entries(keepers)) {
-      test(`rule 22: GET /books${query} waits for those that keep a long log of writes from being emptied, and for nobody else`, async (context) => {
+      test(`rule 22: GET /books${query} waits for those that keep a long log of writes from being emptied, and for nobody else`, async () => {
         for (const isKept of [true, false]) {
-          const service = await startFilled(context, PATIENT);
+          const service = await startFilled(PATIENT);
           const { client, dbUrl } = service;
           const letGo = isKept ? await keep(service) : () => {};
           lengthenLog(dbUrl, LONG);
@@ -204,32 +202,20 @@ if (STORES.includes(SQLITE)) {
 }
 
 async function start(
-  context: TestContext,
   dbUrl: string,
   times?: typeof PATIENT,
   env: Record<string, string> = {},
 ): Promise<RunningService> {
-  const service = await startTestService(dbUrl, env, undefined, times);
-  context.after(() => service.stop());
-  return service;
+  return startTestService(dbUrl, env, undefined, times);
 }
 
 /** Starts a service on SQLite whose books are large, and indexed. */
-async function startFilled(context: TestContext, times?: typeof PATIENT): Promise<RunningService> {
+async function startFilled(times?: typeof PATIENT): Promise<RunningService> {
   const dbUrl = await SQLITE.freshUrl();
   await fill(dbUrl, LARGE);
-  const service = await start(context, dbUrl, times);
+  const service = await start(dbUrl, times);
   await waitUntil(async () => (await service.client.request('GET', '/books?limit=1')).status === 200);
   return service;
-}
-
-/** The other sessions of PostgreSQL in this database. */
-function sessionsOf(dbUrl: string, which: string): Promise<{ pid: number }[]> {
-  return execute(
-    dbUrl,
-    `select pid from pg_stat_activity
-     where datname = current_database() and pid <> pg_backend_pid() and ${which}`,
-  );
 }
 
 /** Requests the list on a separate connection. */
@@ -270,7 +256,7 @@ async function assertBroken(list: IncomingMessage): Promise<void> {
 
 /** Writes so many bytes to the log of writes, as another process would, and nothing into the file. */
 function lengthenLog(dbUrl: string, bytes: number): void {
-  const db = new DatabaseSync(fileOf(dbUrl), { timeout: MINUTE });
+  using db = new DatabaseSync(fileOf(dbUrl), { timeout: MINUTE });
   db.exec(
     'pragma wal_autocheckpoint = 0; pragma synchronous = off; create table if not exists other (zeros)',
   );
@@ -278,7 +264,6 @@ function lengthenLog(dbUrl: string, bytes: number): void {
   for (let written = 0; written < bytes; written += piece) {
     db.exec(`delete from other; insert into other values (zeroblob(${piece}))`);
   }
-  db.close();
 }
 
 /** Another process that reads from the log of writes until its connection is closed. */

@@ -63,7 +63,6 @@ for (const store of STORES) {
       ...ENVIRONMENT,
       ...{ DB_URL: await store.freshUrl(), LOG_LEVEL: 'info', PEAK_MEMORY, NODE_OPTIONS },
     });
-    context.after(service.stop);
     const client = await Client.logIn(service);
     const { headers } = await client.request('GET', '/changes');
     const [, path] = /^<([^>]+)>/.exec(headers.get('link') ?? '') ?? [];

@@ -3,7 +3,7 @@
 
 import { describe, test } from 'node:test';
 import { Load } from '../support/load.ts';
-import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
+import { execute, freshDatabase, PostgresServer, waitingIn } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { startTestService } from '../support/service.ts';
 import { holdIndex } from '../support/sql.ts';
@@ -49,11 +49,8 @@ describe('outages', { concurrency: 2 }, () => {
   for (const [what, happens] of Object.entries(OUTAGES)) {
     test(`rule 23: ${what}: nothing is lost or stored twice, and connections are idle afterwards`, async (context) => {
       const server = await PostgresServer.start();
-      context.after(() => server.remove());
       const { proxy, proxiedUrl } = await TcpProxy.to(server.url());
-      context.after(() => proxy.stop());
       const service = await startTestService(proxiedUrl);
-      context.after(() => service.stop());
       const load = await Load.start(context, service.client);
       await happens(load, server, proxy);
       await load.moreWrites(50);
@@ -66,20 +63,16 @@ describe('outages', { concurrency: 2 }, () => {
     });
   }
 
-  test('rule F11: the first index continues after its server was silent in the midst of it', async (context) => {
+  test('rule F11: the first index continues after its server was silent in the midst of it', async () => {
     const dbUrl = await freshDatabase();
     await (await startTestService(dbUrl)).stop();
     const incomplete = 'update book_index_state set is_complete = false';
     await execute(dbUrl, `insert into books (title) values ('Here'); ${incomplete}`);
     const letGo = await holdIndex(dbUrl);
     const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
-    context.after(() => proxy.stop());
     const times = timesWith({ postgres: { indexStep: 2000 } });
-    const { client, stop } = await startTestService(proxiedUrl, {}, undefined, times);
-    context.after(stop);
-    const waiting =
-      "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    await waitUntil(async () => (await execute(dbUrl, waiting)).length > 0);
+    const { client } = await startTestService(proxiedUrl, {}, undefined, times);
+    await waitUntil(async () => (await waitingIn(dbUrl)).length > 0);
     proxy.cut();
     await letGo();
     proxy.restore(); // the connection of the index stays cut

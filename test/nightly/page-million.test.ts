@@ -2,7 +2,7 @@
 // and whether the rows are those of the service.
 
 import assert from 'node:assert/strict';
-import { after, before, type TestContext, test } from 'node:test';
+import { before, type TestContext, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { Book } from '../../conformance/service.ts';
 import { indexAll } from '../support/book-index.ts';
@@ -33,7 +33,6 @@ describePage('the librarians’ page with many books', ({ openDesk }) => {
     await indexAll(dbUrl);
     service = await startTestService(dbUrl);
   });
-  after(() => service?.stop());
 
   async function open(context: TestContext): Promise<Page> {
     const { page } = await openDesk(context, `${service.pageUrl}/?sort=title`);
@@ -75,10 +74,8 @@ describePage('the librarians’ page with many books', ({ openDesk }) => {
     const query = `sort=title&offset=${first}&limit=${rows.length}`;
     const { data } = await service.client.request('GET', `/books?${query}`);
     const expected = data.map(({ title, author, year }: Book) => [title, author, String(year)]);
-    assert.deepEqual(
-      rows.map(({ texts }) => texts),
-      expected,
-    );
+    const shown = rows.map(({ texts }) => texts);
+    assert.deepEqual(shown, expected);
   }
 
   /** Scrolls as by dragging the bar. */

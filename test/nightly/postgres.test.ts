@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import { startTestService } from '../support/service.ts';
@@ -72,19 +72,17 @@ describe('TLS by sslmode', { concurrency: 2 }, () => {
       'no TLS': await freshDatabase(),
     };
   });
-  after(() => server.remove());
 
   for (const [number, [parameters, to, becomes]] of STARTS.entries()) {
     const shown = parameters.replace(/sslrootcert=.*%2F/, 'sslrootcert=');
-    test(`rule 26: ${shown || 'no parameter'}, to a server with ${to}: ${becomes}`, async (context) => {
+    test(`rule 26: ${shown || 'no parameter'}, to a server with ${to}: ${becomes}`, async () => {
       const name = `tls_${number}`; // distinguishes its sessions from those of the other tests
       const starting = startTestService(`${urls[to]}?application_name=${name}&${parameters}`);
       if (becomes === 'refused') {
         await assert.rejects(starting, /^Error: DB_URL: postgres:\/\/[^@]* cannot be opened: /);
         return;
       }
-      const { client, stop } = await starting;
-      context.after(stop);
+      const { client } = await starting;
       await client.create({});
       assert.notEqual((await client.list()).length, 0);
       const sessions = await execute<{ ssl: boolean }>(

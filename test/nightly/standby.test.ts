@@ -3,15 +3,14 @@
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, type TestContext, test } from 'node:test';
-import type { Answer } from '../../conformance/answers.ts';
+import { afterEach, before, describe, test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
 import { Client, Connection } from '../support/client.ts';
-import { type CommandHere, runCommand, startHere } from '../support/command.ts';
+import { runCommand, startHere } from '../support/command.ts';
 import { assertOnlyRead } from '../support/only-read.ts';
 import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
-import { connectTo, execute, makeTemplate, PostgresServer, startPair } from '../support/postgres.ts';
+import { connectTo, execute, makeTemplate, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { ENVIRONMENT } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -34,15 +33,10 @@ describe('a standby that follows', { concurrency: 1 }, () => {
   before(async () => {
     ({ primary, standby } = await PostgresServer.startPair());
     proxy = await TcpProxy.start(standby);
-    service = await Service.start(primary.url(), urlOf(proxy.port));
+    service = await start(primary.url(), urlOf(proxy.port));
     client = service.client;
   });
   afterEach(() => execute(primary.url(), 'delete from books'));
-  after(async () => {
-    await service.stop();
-    await proxy.stop();
-    await Promise.all([primary.remove(), standby.remove()]);
-  });
 
   /** Whether an answer has a book that was written before, and does not have it when it was removed. */
   async function assertNew(operation: Operation, book: Book): Promise<void> {
@@ -224,10 +218,9 @@ describe('a standby that follows', { concurrency: 1 }, () => {
     assert.deepEqual([status, data], [200, [book]]);
   });
 
-  test('of several hosts, the one that is a standby is read', async (context) => {
+  test('of several hosts, the one that is a standby is read', async () => {
     const dead = await unusedPort();
-    const several = await Service.start(primary.url(), urlOf(dead, primary.port, standby.port));
-    context.after(() => several.stop());
+    const several = await start(primary.url(), urlOf(dead, primary.port, standby.port));
     await several.untilReads('list');
   });
 
@@ -256,7 +249,7 @@ describe('a standby that follows', { concurrency: 1 }, () => {
       let refusal: string | undefined;
       // Again: if the machine stalls for so long that the server does not answer in time, that is no reason to refuse.
       for (let attempt = 1; refusal === undefined && attempt <= 5; attempt += 1) {
-        refusal = await Service.start(primary.url(), readUrl).then(
+        refusal = await start(primary.url(), readUrl).then(
           (started) => started.stop().then(() => undefined),
           ({ message }: Error) => message,
         );
@@ -272,9 +265,9 @@ describe('a standby that follows', { concurrency: 1 }, () => {
   });
 });
 
-test('export, copy FROM and undo without --yes read one that DB_URL names', async (context) => {
-  const { primary, standby } = await startPair(context);
-  const service = await Service.start(primary.url(), standby.url());
+test('export, copy FROM and undo without --yes read one that DB_URL names', async () => {
+  const { primary, standby } = await PostgresServer.startPair();
+  const service = await start(primary.url(), standby.url());
   const since = new Date(Date.now() - 1000).toISOString();
   for (const title of ['A', 'B']) await service.client.create({ title });
   await service.stop();
@@ -287,9 +280,9 @@ test('export, copy FROM and undo without --yes read one that DB_URL names', asyn
   assert.match((await runCommand(['export'], { DB_URL: several })).stderr, /^2 books exported/);
 });
 
-test('rules 13 and 23: of one that is promoted while its primary lives on, nothing is read any more', async (context) => {
-  const { primary, standby } = await startPair(context);
-  const service = await serve(context, primary.url(), standby.url());
+test('rules 13 and 23: of one that is promoted while its primary lives on, nothing is read any more', async () => {
+  const { primary, standby } = await PostgresServer.startPair();
+  const service = await start(primary.url(), standby.url());
   const book = await service.client.create({ title: 'shown' });
   await service.untilReads('list');
   await execute(standby.url(), 'select pg_promote()');
@@ -300,11 +293,10 @@ test('rules 13 and 23: of one that is promoted while its primary lives on, nothi
   }
 });
 
-test('rules 13 and 23: one that follows another primary from now on is not read, although it is further in its log', async (context) => {
-  const { primary: old, standby: promoted } = await startPair(context);
+test('rules 13 and 23: one that follows another primary from now on is not read, although it is further in its log', async () => {
+  const { primary: old, standby: promoted } = await PostgresServer.startPair();
   const standby = await promoted.startStandby();
-  context.after(() => standby.remove());
-  const service = await serve(context, old.url(), standby.url());
+  const service = await start(old.url(), standby.url());
   const { client } = service;
   const books = [await client.create({ title: 'on all' })];
   for (const operation of OPERATIONS) await service.untilReads(operation);
@@ -322,59 +314,38 @@ test('rules 13 and 23: one that follows another primary from now on is not read,
   assert.equal(await service.reads('standby'), before);
 });
 
-/** A service with a standby, in this process. */
-class Service {
-  readonly target: CommandHere;
-  readonly client: Client;
+type Service = Awaited<ReturnType<typeof start>>;
 
-  private constructor(target: CommandHere, client: Client) {
-    this.target = target;
-    this.client = client;
-  }
-
-  static async start(DB_URL: string, DB_READ_URL: string): Promise<Service> {
-    const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', ADMIN_PORT: '0', DB_URL, DB_READ_URL };
-    const service = await startHere(env);
-    return new Service(service, await Client.logIn(service));
-  }
-
+/** Starts a service with a standby, in this process. */
+async function start(DB_URL: string, DB_READ_URL: string) {
+  const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', ADMIN_PORT: '0', DB_URL, DB_READ_URL };
+  const target = await startHere(env);
+  const client = await Client.logIn(target);
   /** How many lists and searches were read there. (To read all metrics strictly would be most of the work here.) */
-  async reads(from: 'standby' | 'primary'): Promise<number> {
+  const reads = async (from: 'standby' | 'primary') => {
     const sample = `book_catalogue_postgres_standby_reads_total{outcome="${from}"} `;
-    const text = await (await fetch(`${operationsOf(this.target).url}/metrics`)).text();
+    const text = await (await fetch(`${operationsOf(target).url}/metrics`)).text();
     const line = text.split('\n').find((line) => line.startsWith(sample));
     assert.ok(line !== undefined, sample);
     return Number(line.slice(sample.length));
-  }
-
+  };
   /** The answer to a search, or to a list, once all books are in the index: a search waits a second for it (rule F11). */
-  async find(path: string): Promise<Answer> {
+  const find = async (path: string) => {
     for (;;) {
-      const answer = await this.client.request('GET', path);
+      const answer = await client.request('GET', path);
       if (answer.headers.get('x-unindexed-books') === null) return answer;
     }
-  }
-
+  };
   /** Reads until the standby has answered once more. */
-  async untilReads(operation: Operation): Promise<void> {
-    const before = await this.reads('standby');
+  const untilReads = async (operation: Operation) => {
+    const before = await reads('standby');
     await waitUntil(async () => {
-      const { status } = await this.client.request('GET', operation === 'list' ? '/books' : '/books?q=a');
+      const { status } = await client.request('GET', operation === 'list' ? '/books' : '/books?q=a');
       assert.equal(status, 200);
-      return (await this.reads('standby')) > before;
+      return (await reads('standby')) > before;
     });
-  }
-
-  async stop(): Promise<void> {
-    await this.target.stop();
-  }
-}
-
-/** Starts a service that stops at the end of the test. */
-async function serve(context: TestContext, dbUrl: string, readUrl: string): Promise<Service> {
-  const service = await Service.start(dbUrl, readUrl);
-  context.after(() => service.stop());
-  return service;
+  };
+  return { target, client, reads, find, untilReads, stop: target.stop };
 }
 
 function urlOf(...ports: readonly number[]): string {

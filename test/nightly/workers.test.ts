@@ -1,9 +1,9 @@
-// Several processes behind one port that start, cannot be replaced, or fail to answer.
+// Several processes behind one port that start, cannot be replaced, or fail to answer; and their metrics. In the times of the product.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, renameSync } from 'node:fs';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { exchange } from '../support/client.ts';
 import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
@@ -12,9 +12,9 @@ import { fileOf, preloaded, type ServiceProcess, SQLITE, startServiceProcess } f
 import { waitUntil } from '../support/wait.ts';
 
 describe('rule 28: workers', { concurrency: 3 }, () => {
-  test('clients that connect while they start are refused or answered, never reset', async (context) => {
+  test('clients that connect while they start are refused or answered, never reset', async () => {
     const port = await unusedPort();
-    const starting = start(context, { PORT: `${port}`, ADMIN_PORT: '0', PAGE_PORT: '0' });
+    const starting = start({ PORT: `${port}`, ADMIN_PORT: '0', PAGE_PORT: '0' });
     for (let answered = 0; answered < 100; ) {
       const asked = Array.from({ length: 4 }, () => {
         return exchange({ url: '', port }, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -27,24 +27,49 @@ describe('rule 28: workers', { concurrency: 3 }, () => {
     await starting;
   });
 
-  test('rule 31: one that fails to answer for its metrics is left out and serves on', async (context) => {
+  test('rule 31: one that fails to answer for its metrics is left out and serves on', async () => {
     const fault = `if (process.send !== undefined) {
       process.memoryUsage = () => { throw new Error('as the test wishes'); };
       require('node:module').syncBuiltinESMExports();
     }`;
-    const service = await start(context, { NODE_OPTIONS: preloaded(fault) });
+    const service = await start({ NODE_OPTIONS: preloaded(fault) });
     const { samples = [] } = (await scrape(operationsOf(service).url)).get('process_open_fds') ?? {};
-    assert.deepEqual(
-      samples.map(({ labels }) => labels.worker),
-      ['0'],
-    );
+    const found = samples.map(({ labels }) => labels.worker);
+    assert.deepEqual(found, ['0']);
     await waitUntil(() => messages(service, 'the operations listener failed to answer').length === 2);
     assert.equal((await service.client.request('GET', '/books')).status, 200);
     assert.equal(messages(service, 'a worker exited: starting a replacement').length, 0);
   });
 
-  test('rules 27 and 28: with a worker that hangs, the service ends within 10 s, and leaves none behind', async (context) => {
-    const service = await start(context);
+  test('rule 31: each process has its own metrics, but one that hangs or has ended', async () => {
+    const service = await start();
+    const operations = operationsOf(service).url;
+    /** The start time of each process, once exactly these have metrics. */
+    const started = async (...workers: string[]) => {
+      let times = new Map<string | undefined, number>();
+      await waitUntil(async () => {
+        const samples = (await scrape(operations)).get('process_start_time_seconds')?.samples ?? [];
+        times = new Map(samples.map(({ labels, value }) => [labels.worker, value]));
+        return [...times.keys()].sort().join() === workers.join();
+      });
+      return times;
+    };
+    const before = await started('0', '1', '2');
+    for (const [, { samples }] of await scrape(operations)) {
+      for (const { labels } of samples) assert.match(labels.worker ?? '', /^[012]$/);
+    }
+    const [{ pid } = { pid: 0 }] = messages(service, 'a worker is serving');
+    process.kill(pid, 'SIGSTOP');
+    await started('0', '2');
+    await waitUntil(async () => (await fetch(`${operations}/readyz`)).status === 200);
+    process.kill(pid, 'SIGKILL');
+    const after = await started('0', '1', '2');
+    assert.ok(Number(after.get('1')) > Number(before.get('1'))); // another process, with the same number
+    assert.equal(after.get('2'), before.get('2'));
+  });
+
+  test('rules 27 and 28: with a worker that hangs, the service ends within 10 s, and leaves none behind', async () => {
+    const service = await start();
     const [{ pid } = { pid: 0 }] = messages(service, 'a worker is serving');
     process.kill(pid, 'SIGSTOP');
     const began = performance.now();
@@ -54,8 +79,8 @@ describe('rule 28: workers', { concurrency: 3 }, () => {
     assert.ok(performance.now() - began < 10_000);
   });
 
-  test('rule 23: without open files, or without its store, a failed replacement is retried after a second, and creates no file', async (context) => {
-    const service = await start(context);
+  test('rule 23: without open files, or without its store, a failed replacement is retried after a second, and creates no file', async () => {
+    const service = await start();
     const path = fileOf(service.dbUrl);
     const book = await service.client.create({ title: 'here' });
     const allow = (files: number) =>
@@ -81,10 +106,8 @@ describe('rule 28: workers', { concurrency: 3 }, () => {
 });
 
 /** Starts it, and kills it at the end of the test if it still runs. */
-async function start(context: TestContext, env: Record<string, string> = {}): Promise<ServiceProcess> {
-  const service = await startServiceProcess(await SQLITE.freshUrl(), { WORKERS: '2', ...env });
-  context.after(() => service.process.kill('SIGKILL'));
-  return service;
+async function start(env: Record<string, string> = {}): Promise<ServiceProcess> {
+  return startServiceProcess(await SQLITE.freshUrl(), { WORKERS: '2', ...env });
 }
 
 function messages({ log }: ServiceProcess, message: string) {

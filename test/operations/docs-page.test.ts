@@ -1,7 +1,7 @@
 // The page that shows the API, as its files are served: complete, from the service alone, and safe to open.
 
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
+import { before, test } from 'node:test';
 import type { RawAnswer } from '../../conformance/answers.ts';
 import { exchange, readEnvelope, type Target } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
@@ -17,7 +17,6 @@ before(async () => {
   service = await startHere({ ...own, ADMIN_HOST: '0.0.0.0' }); // so that any Host is served
   operations = operationsOf(service);
 });
-after(() => service?.stop());
 
 async function get(path: string, host = 'books.test:80', more = '', target = operations): Promise<RawAnswer> {
   const [answer] = await exchange(target, `GET ${path} HTTP/1.1\r\nhost: ${host}\r\n${more}\r\n`);
@@ -73,10 +72,9 @@ test('rule 31: the Host of a request cannot make the page connect to another hos
   }
 });
 
-test('rules 31 and 34: the page gets the port of the page for librarians, if there is one', async (context) => {
+test('rules 31 and 34: the page gets the port of the page for librarians, if there is one', async () => {
   const env = { PORT: '0', ADMIN_PORT: '0', PAGE_PORT: 'off', LOG_LEVEL: 'info' };
   const builtIn = await startHere({ ...env, DB_URL: await SQLITE.freshUrl() });
-  context.after(() => builtIn.stop());
   const page = await get('/docs/page.json', 'localhost', '', operationsOf(builtIn));
   assert.equal(JSON.parse(page.body).port, undefined);
   const { port } = JSON.parse((await get('/docs/page.json')).body);

@@ -60,7 +60,7 @@ describe('a session', () => {
 
   before(async () => {
     dbUrl = await SQLITE.freshUrl();
-    session = await start({ after() {} }, dbUrl);
+    session = await start(dbUrl);
     const { service, client, operations } = session;
     const { token } = client;
     for (const [series, times, bytes] of [
@@ -150,12 +150,12 @@ describe('a session', () => {
 if (STORES.includes(POSTGRES)) testPostgres();
 
 function testPostgres(): void {
-  test('rule 31: names and labels of both stores are those of the documentation', async (context) => {
+  test('rule 31: names and labels of both stores are those of the documentation', async () => {
     const given: [name: string, label: string][] = [];
     for (const store of [SQLITE, POSTGRES]) {
       const url = await store.freshUrl();
       const env: Record<string, string> = store === POSTGRES ? { DB_READ_URL: url } : {};
-      const { operations, service } = await start(context, url, env);
+      const { operations, service } = await start(url, env);
       await fetch(`${service.url}/books`);
       for (const [name, { samples }] of await scrape(operations)) {
         if (/^(process|nodejs)_/.test(name)) continue;
@@ -178,8 +178,8 @@ function testPostgres(): void {
     assert.deepEqual(new Set(given.map(String).sort()), new Set(documented.map(String).sort()));
   });
 
-  test('rules 31 and H3: requests that wait for the same page are counted, and read it together', async (context) => {
-    const { client, operations } = await start(context, await SQLITE.freshUrl());
+  test('rules 31 and H3: requests that wait for the same page are counted, and read it together', async () => {
+    const { client, operations } = await start(await SQLITE.freshUrl());
     const first = await client.request('GET', '/changes');
     const path = /<([^>]+)>/.exec(first.headers.get('link') ?? '')?.[1] ?? '';
     const waiting = Array.from({ length: 40 }, () =>
@@ -195,9 +195,9 @@ function testPostgres(): void {
     assert.ok((await reads()) - before < 10);
   });
 
-  test('rules 9 and 31: statements that are retried', async (context) => {
+  test('rules 9 and 31: statements that are retried', async () => {
     const dbUrl = await POSTGRES.freshUrl();
-    const { client, operations } = await start(context, dbUrl);
+    const { client, operations } = await start(dbUrl);
     await execute(
       dbUrl,
       `create sequence attempts;
@@ -215,10 +215,9 @@ function testPostgres(): void {
   test('rules 23 and 31: hosts of PostgreSQL that are lost, requests that fail, and hosts that take over', async (context) => {
     const database = new URL(await POSTGRES.freshUrl());
     const hosts = [await TcpProxy.to(database.href), await TcpProxy.to(database.href)];
-    for (const { proxy } of hosts) context.after(() => proxy.stop());
     const names = hosts.map(({ proxy }) => `127.0.0.1:${proxy.port}`).join();
     const dbUrl = database.href.replace(database.host, names);
-    const { client, operations } = await start(context, dbUrl, { FIND: 'off' });
+    const { client, operations } = await start(dbUrl, { FIND: 'off' });
     const read = async () => (await client.request('GET', '/book/1')).status;
     assert.equal(await read(), 404);
     const healthy = await scrape(operations);
@@ -258,22 +257,16 @@ interface Started {
   readonly operations: string;
 }
 
-async function start(
-  context: { after(work: () => unknown): void },
-  dbUrl: string,
-  env: Record<string, string> = {},
-): Promise<Started> {
+async function start(dbUrl: string, env: Record<string, string> = {}): Promise<Started> {
   const own = { DB_URL: dbUrl, ADMIN_PORT: '0', LOG_LEVEL: 'info' };
   const service = await startHere({ ...ENVIRONMENT, ...own, ...env });
-  context.after(() => service.stop());
   return { service, client: await Client.logIn(service), operations: operationsOf(service).url };
 }
 
 if (STORES.includes(SQLITE))
-  test('rule H6: a metric says how many changes the log has', async (context) => {
+  test('rule H6: a metric says how many changes the log has', async () => {
     const DB_URL = await SQLITE.freshUrl();
     const service = await startHere({ ...ENVIRONMENT, DB_URL, ADMIN_PORT: '0', LOG_LEVEL: 'info' });
-    context.after(() => service.stop());
     const client = await Client.logIn(service);
     for (const title of ['A', 'B']) await client.create({ title });
     await client.request('PUT', '/book/1', { body: { year: 1 } });
@@ -284,8 +277,7 @@ if (STORES.includes(SQLITE))
 testOnPostgres(
   'rule H6: rows that are too heavy to be removed together are removed in smaller parts',
   async (context) => {
-    const { client, dbUrl, stop } = await startTestService(await POSTGRES.freshUrl());
-    context.after(stop);
+    const { client, dbUrl } = await startTestService(await POSTGRES.freshUrl());
     for (let year = 1; year <= 9; year += 1) await client.create({ year });
     const server = await connectTo(context, dbUrl);
     const query = async (_pool: string, text: string, values: unknown[]) => {
@@ -301,8 +293,7 @@ testOnPostgres(
 );
 
 testOnPostgres('rule H6: the changes in the log are counted from time to time', async (context) => {
-  const { client, dbUrl, stop } = await startTestService(await POSTGRES.freshUrl());
-  context.after(stop);
+  const { client, dbUrl } = await startTestService(await POSTGRES.freshUrl());
   for (const title of ['A', 'B']) await client.create({ title });
   const server = await connectTo(context, dbUrl);
   const query = (_pool: string, text: string, values: unknown[]) => queryOn(server)(text, values);

@@ -30,22 +30,22 @@ describe('the operations listener', { concurrency: 4 }, () => {
   test('rule 31: is on the port next to PORT; if that is in use, the service runs without it', async (context) => {
     const port = await adjacentPorts(3); // the last one is that of the page
     const taken = await listen(context, undefined, port + 1);
-    const alone = await start(context, { PORT: String(port) });
+    const alone = await start({ PORT: String(port) });
     const entries = alone.log.map((line) => JSON.parse(line));
     assert.equal(entries.find(({ msg }) => msg === 'listening').operations, undefined);
     const warnings = entries.filter(({ level }) => level === 'warn').map(({ msg }) => msg);
     assert.ok(warnings.some((text) => text.startsWith(`ADMIN_PORT ${port + 1} is in use`)));
     await alone.stop();
     taken.close();
-    const beside = await start(context, { PORT: String(port) });
+    const beside = await start({ PORT: String(port) });
     assert.equal(operationsOf(beside).url, `http://127.0.0.1:${port + 1}`);
   });
 
-  test('rule 31: is at the address in ADMIN_HOST, and at no other', async (context) => {
+  test('rule 31: is at the address in ADMIN_HOST, and at no other', async () => {
     const addresses = ['127.0.0.1', ...OTHER_ADDRESSES];
     for (const ADMIN_HOST of addresses) {
       const ADMIN_PORT = String(await unusedPort()); // not one that the system also gives to another listener
-      const service = await start(context, { ADMIN_HOST, ADMIN_PORT });
+      const service = await start({ ADMIN_HOST, ADMIN_PORT });
       const { url, port } = operationsOf(service);
       assert.equal(url, `http://${ADMIN_HOST.includes(':') ? `[${ADMIN_HOST}]` : ADMIN_HOST}:${port}`);
       assert.deepEqual(await ask(url, '/readyz'), [200, 'ready\n']);
@@ -93,10 +93,9 @@ describe('the operations listener', { concurrency: 4 }, () => {
     assert.equal((await outcome).code, 0);
   });
 
-  test('rules 28 and 31: says that the service is alive, ready and then draining', async (context) => {
+  test('rules 28 and 31: says that the service is alive, ready and then draining', async () => {
     const own = { LOG_LEVEL: 'info', DB_URL: await SQLITE.freshUrl(), WORKERS: '2' };
     const service = await startCommand({ ...ENVIRONMENT, ...own });
-    context.after(() => service.process.kill('SIGKILL'));
     const operations = operationsOf(service).url;
     assert.deepEqual(await ask(operations, '/livez'), [200, 'alive\n']);
     assert.deepEqual(await ask(operations, '/readyz'), [200, 'ready\n']);
@@ -118,8 +117,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
   if (STORES.includes(POSTGRES)) {
     test('rules 23 and 31: is alive but not ready while the database is unavailable', async (context) => {
       const { proxy, proxiedUrl } = await TcpProxy.to(await POSTGRES.freshUrl());
-      context.after(() => proxy.stop());
-      const { url } = operationsOf(await start(context, { DB_URL: proxiedUrl }));
+      const { url } = operationsOf(await start({ DB_URL: proxiedUrl }));
       const { target } = proxy;
       proxy.target = await listen(context, (socket) => socket.destroy());
       proxy.reset();
@@ -152,11 +150,9 @@ async function open(context: TestContext, times: Times): Promise<Target> {
 }
 
 /** Starts the command in this process, on SQLite unless `env` says otherwise. */
-async function start(context: TestContext, env: Record<string, string> = {}): Promise<CommandHere> {
+async function start(env: Record<string, string> = {}): Promise<CommandHere> {
   const DB_URL = await SQLITE.freshUrl();
-  const service = await startHere({ ...ENVIRONMENT, DB_URL, LOG_LEVEL: 'info', ...env });
-  context.after(() => service.stop());
-  return service;
+  return startHere({ ...ENVIRONMENT, DB_URL, LOG_LEVEL: 'info', ...env });
 }
 
 async function ask(url: string, path: string): Promise<[status: number, text: string]> {

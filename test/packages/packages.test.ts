@@ -14,16 +14,10 @@ import { startCommand, temporaryFolder } from '../support/service.ts';
 
 testTargets([EXECUTABLE], ({ level }) => level === 'core');
 
-test('an installation without the tools of development, in a folder of any name, starts and stores a book', async (context) => {
+test('an installation without the tools of development, in a folder of any name, starts and stores a book', async () => {
   const folder = join(temporaryFolder(), 'Bücher & more');
   for (const path of [
-    'client/src',
-    'conformance',
-    'docs/openapi',
-    'page',
-    'src',
-    'package.json',
-    'package-lock.json',
+    ...['client/src', 'conformance', 'docs/openapi', 'page', 'src', 'package.json', 'package-lock.json'],
   ])
     cpSync(pathTo(path), join(folder, path), { recursive: true });
   const PATH = `${dirname(process.execPath)}${delimiter}${process.env.PATH}`;
@@ -31,7 +25,6 @@ test('an installation without the tools of development, in a folder of any name,
   await promisify(execFile)('npm', args, { cwd: folder, env: { ...process.env, PATH } });
   const command = [process.execPath, join(folder, 'src/main.js')];
   const service = await startCommand({ PORT: '0' }, { folder, command });
-  context.after(service.stop);
   const client = await Client.logIn(service, { username: 'admin', password: 'password' });
   const book = { title: 'Effi Briest', author: 'Theodor Fontane', year: 1895 };
   assert.deepEqual(await client.create(book), { id: 1, ...book });

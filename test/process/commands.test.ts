@@ -248,7 +248,6 @@ describe('commands', { concurrency: 3 }, () => {
   test('token: prints a token that the service accepts, if there is a secret; ready: says whether it is', async (context) => {
     const env = { ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl() };
     const service = await startHere({ ...env, LOG_LEVEL: 'info' });
-    context.after(() => service.stop());
     const { code, stdout, stderr } = await runCommand(['token'], env);
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
     assert.match(stdout, /^[\w-]+\.[\w-]+\.[\w-]+\n$/);

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { Client } from '../support/client.ts';
 import { listen } from '../support/ports.ts';
 import { COMMAND, pathTo } from '../support/repository.ts';
@@ -17,8 +17,8 @@ const BUILT_IN = { username: 'admin', password: 'password' };
 const ROWS = readFileSync(pathTo('src/demo/books.csv'), 'utf8').trimEnd().split('\n').slice(1);
 
 describe('demo', { concurrency: 3 }, () => {
-  test('has all books of its file, finds them, and serves the page and /docs', async (context) => {
-    const demo = await start(context, { PORT: '0' });
+  test('has all books of its file, finds them, and serves the page and /docs', async () => {
+    const demo = await start({ PORT: '0' });
     const client = await Client.logIn(demo, BUILT_IN);
     const books = await client.list();
     assert.equal(books.length, ROWS.length);
@@ -36,9 +36,9 @@ describe('demo', { concurrency: 3 }, () => {
     assert.equal((await fetch(`${demo.operations}/docs`)).status, 200);
   });
 
-  test('no variable leads to another store, account or machine, and SIGHUP ends it and leaves nothing', async (context) => {
+  test('no variable leads to another store, account or machine, and SIGHUP ends it and leaves nothing', async () => {
     const DB_URL = await SQLITE.freshUrl();
-    const demo = await start(context, {
+    const demo = await start({
       ...{ PORT: '0', DB_URL, DB_READ_URL: 'postgres://standby.example.org/library' },
       ...{ AUTH_USERNAME: 'librarian', AUTH_PASSWORD: 'correct horse', SECRET_TOKEN: 'a secret for tests' },
       ...{ HOST: '0.0.0.0', ADMIN_HOST: '0.0.0.0', WORKERS: '2', FIND: 'off', BODY_LIMIT: '1' },
@@ -94,11 +94,10 @@ describe('demo', { concurrency: 3 }, () => {
 });
 
 /** Starts it with only these variables, and a temporary folder. */
-async function start(context: TestContext, env: Record<string, string>) {
+async function start(env: Record<string, string>) {
   const folder = temporaryFolder();
   const demo = [...COMMAND, 'demo'];
   const service = await startCommand({ ...env, TMPDIR: folder }, { command: demo });
-  context.after(() => service.process.kill('SIGKILL'));
   const lines = service.log.map((line) => JSON.parse(line));
   assert.ok(lines.every(({ level }) => level === 'info'));
   const { page, operations, store } = lines.at(-1);

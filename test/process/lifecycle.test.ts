@@ -17,7 +17,6 @@ import {
   POSTGRES,
   pageOf,
   type RunningService,
-  type ServiceProcess,
   SQLITE,
   STORES,
   startServiceProcess,
@@ -33,8 +32,8 @@ import { waitUntil } from '../support/wait.ts';
 const WORKERS = process.env[SHELF] === NIGHTLY ? ['1', '2'] : ['1'];
 
 describe('lifecycle', { concurrency: 3 }, () => {
-  test('rule 28: no worker outlives the process that started it', async (context) => {
-    const service = await start(context, await SQLITE.freshUrl(), { WORKERS: '2' });
+  test('rule 28: no worker outlives the process that started it', async () => {
+    const service = await startServiceProcess(await SQLITE.freshUrl(), { WORKERS: '2' });
     const lines = service.log.map((line) => JSON.parse(line));
     const workers: number[] = lines.filter(({ msg }) => msg === 'a worker is serving').map(({ pid }) => pid);
     assert.equal(workers.length, 2);
@@ -44,7 +43,7 @@ describe('lifecycle', { concurrency: 3 }, () => {
   });
 
   test('rule 27: two signals at the same moment, as from one Ctrl-C, are a graceful shutdown; a later one ends the service at once', async (context) => {
-    const service = await start(context, await SQLITE.freshUrl());
+    const service = await startServiceProcess(await SQLITE.freshUrl());
     await (await dial(context, service)).send('GET /books HTTP/1.1\r\n'); // a graceful shutdown waits for the rest
     const ended = once(service.process, 'close');
     service.process.kill('SIGSTOP'); // so that both are pending when it continues
@@ -58,7 +57,7 @@ describe('lifecycle', { concurrency: 3 }, () => {
   });
 
   test('rule 27: requests completed after SIGTERM are answered, and the answers say that the connection closes', async (context) => {
-    const service = await startPatient(context, 1); // connections are looked at often
+    const service = await startPatient(1); // connections are looked at often
     const { token } = service.client;
     const { id } = await service.client.create({ title: 'before' });
     const login = '{"username":"librarian","password":"correct horse"}';
@@ -96,7 +95,7 @@ describe('lifecycle', { concurrency: 3 }, () => {
   });
 
   test('rule 27: requests in progress at SIGTERM are stored and answered, pipelined ones included', async (context) => {
-    const service = await startPatient(context);
+    const service = await startPatient();
     const clients = await Promise.all([service, pageOf(service)].map((target) => dial(context, target)));
     const letWritesGo = await holdWrites(service.dbUrl);
     const post = (title: string) => head('POST', '/book', service.client.token, JSON.stringify({ title }));
@@ -112,8 +111,9 @@ describe('lifecycle', { concurrency: 3 }, () => {
     for (const [position, client] of clients.entries()) {
       await client.closed;
       const [, ...answers] = parseAnswers(client.received);
+      const found = answers.map(({ status, body }) => [status, JSON.parse(body).data.title]);
       assert.deepEqual(
-        answers.map(({ status, body }) => [status, JSON.parse(body).data.title]),
+        found,
         [1, 2, 3].map((count) => [201, `${position}/${count}`]),
       );
       assert.equal(answers.at(-1)?.headers.connection, 'close');
@@ -122,7 +122,7 @@ describe('lifecycle', { concurrency: 3 }, () => {
   });
 
   test('rule 27: a connection that is idle at SIGTERM may still send a last request', async (context) => {
-    const service = await startPatient(context, 60_000);
+    const service = await startPatient(60_000);
     const clients = await Promise.all([service, pageOf(service)].map((target) => dial(context, target)));
     const stopped = service.stop();
     await waitUntil(() => acceptsNothing(service));
@@ -135,8 +135,8 @@ describe('lifecycle', { concurrency: 3 }, () => {
     await stopped;
   });
 
-  test('rule 27: a long answer is not cut off at SIGTERM while its reader is slow', async (context) => {
-    const service = await startPatient(context, 500, { BODY_LIMIT: '20000000' });
+  test('rule 27: a long answer is not cut off at SIGTERM while its reader is slow', async () => {
+    const service = await startPatient(500, { BODY_LIMIT: '20000000' });
     const title = 'x'.repeat(16_000_000); // no buffers between the service and its client can hold it
     const { id } = await service.client.create({ title });
     const socket = connect(service.port, '127.0.0.1');
@@ -200,7 +200,7 @@ describe('lifecycle', { concurrency: 3 }, () => {
         const ledger = new Ledger();
         const observer = store.name === 'PostgreSQL' ? await connectTo(context, dbUrl) : undefined;
         for (let life = 0; life < scaled(4); life += 1) {
-          const ready = await liveAndDie(() => start(context, dbUrl, { WORKERS: workers }), ledger);
+          const ready = await liveAndDie(() => startServiceProcess(dbUrl, { WORKERS: workers }), ledger);
           await dieYoung({ ...ENVIRONMENT, DB_URL: dbUrl, WORKERS: workers }, ready);
           // On PostgreSQL its last statements may still be in progress.
           if (observer !== undefined)
@@ -233,27 +233,10 @@ describe('lifecycle', { concurrency: 3 }, () => {
 const OTHERS = `select from pg_stat_activity
   where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`;
 
-/** Starts the real command, and kills it at the end of the test if it still runs. */
-async function start(
-  context: TestContext,
-  dbUrl: string,
-  env: Record<string, string> = {},
-): Promise<ServiceProcess> {
-  const service = await startServiceProcess(dbUrl, env);
-  context.after(() => service.process.kill('SIGKILL'));
-  return service;
-}
-
 /** Starts a service in this process that waits for requests in progress, and for the last ones, as long as a test needs. */
-async function startPatient(
-  context: TestContext,
-  lastRequest = 500,
-  env: Record<string, string> = {},
-): Promise<RunningService> {
+async function startPatient(lastRequest = 500, env: Record<string, string> = {}): Promise<RunningService> {
   const times = timesWith({ service: { lastRequest, grace: 60_000 } });
-  const service = await startTestService(await SQLITE.freshUrl(), env, undefined, times);
-  context.after(() => service.stop());
-  return service;
+  return startTestService(await SQLITE.freshUrl(), env, undefined, times);
 }
 
 /** One that has ended counts as alive until its parent notices; on Linux, where a container may have none that does, not. */

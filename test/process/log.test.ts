@@ -8,7 +8,7 @@ import { closeSync, createReadStream, openSync, readFileSync, realpathSync } fro
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { faultAnswers } from '../../src/api/faults.ts';
 import { RequestCounts } from '../../src/api/request-counts.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
@@ -42,8 +42,8 @@ type Line = Readonly<Record<string, unknown>>;
 const LONG_PATH = `/${'x'.repeat(12_000)}`;
 
 describe('the log of requests', { concurrency: 4 }, () => {
-  test('rules 20 and 24: has one line for each, with the id that its client gave it', async (context) => {
-    const { service, lines } = await start(context);
+  test('rules 20 and 24: has one line for each, with the id that its client gave it', async () => {
+    const { service, lines } = await start();
     const awkward = String.raw`/"quoted"\\u0041`;
     const asked = [
       ['GET', '/books?secret=1', '/books', 401],
@@ -72,8 +72,8 @@ describe('the log of requests', { concurrency: 4 }, () => {
     }
   });
 
-  test('has a line for a request whose client disconnected before the answer', async (context) => {
-    const { service, lines } = await start(context);
+  test('has a line for a request whose client disconnected before the answer', async () => {
+    const { service, lines } = await start();
     const unlock = await holdWrites(service.dbUrl);
     const leaver = new Connection(service);
     const head = `Authorization: ${service.client.token}\r\nX-Request-Id: leaver\r\nContent-Length: 2`;
@@ -151,7 +151,7 @@ describe('the log of faults', () => {
   });
 
   test('T5, rules 19 and 20: a token that cannot be signed, and any other fault of the service, are logged', async (context) => {
-    const { service, lines } = await start(context);
+    const { service, lines } = await start();
     const { token } = service.client;
     context.mock.method(Tokens.prototype, 'issue', () => {
       throw new Error('the signer is out of order');
@@ -287,11 +287,10 @@ function logTo(level: LogLevel) {
 }
 
 /** Starts a service in this process and keeps its log lines. */
-async function start(context: TestContext): Promise<{ service: RunningService; lines: Line[] }> {
+async function start(): Promise<{ service: RunningService; lines: Line[] }> {
   const lines: Line[] = [];
   const write = (line: string) => lines.push(JSON.parse(line));
   const service = await startTestService(await SQLITE.freshUrl(), { LOG_LEVEL: 'info' }, { write });
-  context.after(() => service.stop());
   return { service, lines };
 }
 

@@ -33,7 +33,6 @@ describe('secrets', { concurrency: STORES.length }, () => {
         log += line;
       };
       const service = await startTestService(url, env, { write });
-      context.after(() => service.stop());
       const { token } = service.client;
       const [, claims = '', signature = ''] = token.split('.');
       const secrets = [MARK, PASSWORD, token, claims, signature];

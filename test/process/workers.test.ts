@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, renameSync, symlinkSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { Client, exchange } from '../support/client.ts';
 import { operationsOf } from '../support/operations.ts';
 import { scrapeAll, sumOf } from '../support/prometheus.ts';
@@ -23,7 +23,6 @@ describe('workers', () => {
     service = await startCommand({ PORT: '0', WORKERS, DB_URL: dbUrl });
     client = await Client.logIn(service, { username: 'admin', password: 'password' });
   });
-  after(() => service.stop());
 
   /**
    * Creates a book on a separate connection.

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { describeFigures } from '../../bench/document.ts';
 import { titleOf } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
@@ -36,7 +36,6 @@ describe('the contract and the README', () => {
   before(async () => {
     service = await startHere({ ...ENVIRONMENT, LOG_LEVEL: 'info', DB_URL: await SQLITE.freshUrl() });
   });
-  after(() => service.stop());
 
   test('list every message of the description with its status, and no other', async () => {
     const description = await fetch(`${operationsOf(service).url}/openapi.json`);

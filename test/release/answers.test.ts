@@ -3,7 +3,7 @@
 // of the answers is tested in test/stores.
 
 import assert from 'node:assert/strict';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Times } from '../../src/times.ts';
 import type { Client } from '../support/client.ts';
@@ -35,8 +35,6 @@ interface Trouble {
   readonly dbUrl: string;
   begin(): unknown;
   end(): unknown;
-  /** Removes what only this one has. */
-  remove?(): Promise<unknown>;
 }
 
 async function lockOf(dbUrl: string): Promise<Trouble> {
@@ -49,12 +47,7 @@ async function lockOf(dbUrl: string): Promise<Trouble> {
 
 async function cutOf(dbUrl: string): Promise<Trouble> {
   const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
-  return {
-    dbUrl: proxiedUrl,
-    begin: () => proxy.cut(),
-    end: () => proxy.restore(),
-    remove: () => proxy.stop(),
-  };
+  return { dbUrl: proxiedUrl, begin: () => proxy.cut(), end: () => proxy.restore() };
 }
 
 async function lonelyPrimary(): Promise<Trouble> {
@@ -66,7 +59,6 @@ async function lonelyPrimary(): Promise<Trouble> {
       await standby.startAgain();
       await execute(standby.url(), 'select pg_promote()');
     },
-    remove: () => Promise.all([primary.remove(), standby.remove()]),
   };
 }
 
@@ -83,9 +75,9 @@ for (const [store, what, prepare, limit] of [
 ] as const) {
   test(`rule 23: on ${store.name}, answers arrive within 5 s while ${what}; afterwards requests succeed in time`, {
     skip: !STORES.includes(store) && 'this run tests the other store',
-  }, async (context) => {
-    const { dbUrl, begin, end, remove } = await prepare(await store.freshUrl());
-    const { client } = await start(context, dbUrl, remove);
+  }, async () => {
+    const { dbUrl, begin, end } = await prepare(await store.freshUrl());
+    const { client } = await start(dbUrl);
     await begin();
     const statuses = CALLS.map(async (call) => (await within(ANSWER, call(client))).status);
     assert.ok((await Promise.all(statuses)).includes(503));
@@ -99,7 +91,7 @@ if (STORES.includes(POSTGRES)) {
   test('rule 23: an answer arrives within 5 s if its batch is slow, its book is locked, and then the network is cut', async (context) => {
     const dbUrl = await freshDatabase();
     const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
-    const { client } = await start(context, proxiedUrl, () => proxy.stop());
+    const { client } = await start(proxiedUrl);
     await client.create({ title: 'slow' });
     const sleep = 'perform pg_sleep(case old.id when 1 then 0.5 when 3 then 2.5 else 0 end)';
     await execute(
@@ -127,7 +119,7 @@ if (STORES.includes(POSTGRES)) {
 
   test('rules 23 and 27: no read waits for a second while a start waits to change the table, which it gives up within 10 s', async (context) => {
     const dbUrl = await freshDatabase();
-    const { client } = await start(context, dbUrl);
+    const { client } = await start(dbUrl);
     await execute(dbUrl, 'alter table books alter column author type varchar(40)'); // as in an older version
     const reader = await connectTo(context, dbUrl);
     await reader.query('begin; select from books');
@@ -142,13 +134,12 @@ if (STORES.includes(POSTGRES)) {
     await refused;
   });
 
-  test('rule 23: a list is answered within 5 s, by the primary, if its standby falls silent', async (context) => {
+  test('rule 23: a list is answered within 5 s, by the primary, if its standby falls silent', async () => {
     const { primary, standby } = await PostgresServer.startPair();
     const proxy = await TcpProxy.start(standby);
-    const remove = () => Promise.all([proxy.stop(), primary.remove(), standby.remove()]);
     const readUrl = { DB_READ_URL: urlOf(proxy) };
     const brief = timesWith({ lists: { firstChunk: 3500 }, standby: { firstChunk: 500 } });
-    const { client } = await start(context, primary.url(), remove, readUrl, brief);
+    const { client } = await start(primary.url(), readUrl, brief);
     const scans = "select seq_scan + idx_scan as scans from pg_stat_user_tables where relname = 'books'";
     await waitUntil(async () => {
       await client.list();
@@ -173,22 +164,9 @@ if (STORES.includes(POSTGRES)) {
   });
 }
 
-/**
- * A service with two books, and with open connections for requests of every kind.
- * @param remove what it stands on, once it has stopped.
- */
-async function start(
-  context: TestContext,
-  url: string,
-  remove: () => Promise<unknown> = async () => {},
-  env: Record<string, string> = {},
-  times?: Times,
-): Promise<RunningService> {
+/** A service with two books, and with open connections for requests of every kind. */
+async function start(url: string, env?: Record<string, string>, times?: Times): Promise<RunningService> {
   const service = await startTestService(url, env, undefined, times);
-  context.after(async () => {
-    await service.stop();
-    await remove();
-  });
   const { client } = service;
   for (const id of [1, 2]) assert.equal((await client.create({})).id, id);
   for (const method of ['GET', 'PUT', 'DELETE']) await client.request(method, '/book/999', { body: {} });

@@ -41,7 +41,6 @@ for (const { name } of STORES) {
     for (const variable of Object.keys(clock.env)) delete process.env[variable];
     context.after(() => server?.remove());
     const service = await startServiceProcess(server?.url() ?? (await SQLITE.freshUrl()), clock.env);
-    context.after(() => service.stop());
     const isSet = async (ahead: number) => {
       const { headers } = await request(service, 'GET', '/');
       const rows = server && (await execute<{ now: Date }>(server.url(), 'select now()'));
@@ -75,10 +74,8 @@ for (const { name } of STORES) {
       const { id } = await client.create({ title: `${ahead} days ahead` });
       ids.push(id);
       await client.request('PUT', `/book/${id}`, { body: { author: 'ahead' } });
-      assert.deepEqual(
-        (await client.list()).map((book) => book.id),
-        ids,
-      );
+      const listed = (await client.list()).map((book) => book.id);
+      assert.deepEqual(listed, ids);
       const found = async () => (await client.request('GET', '/books?author=ahead')).data.length;
       await waitUntil(async () => (await found()) === ids.length - 1);
       const earlier = await delayed();

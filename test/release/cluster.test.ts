@@ -27,10 +27,7 @@ describe('a cluster', { concurrency: 1 }, () => {
     cluster = await Cluster.start();
     services = [await startServiceProcess(cluster.url), await startServiceProcess(cluster.url)];
   });
-  after(async () => {
-    await Promise.all((services ?? []).map((service) => service.stop()));
-    await cluster?.remove();
-  });
+  after(() => cluster?.remove());
 
   /** What happens to the leader, or to others; whether another server must become the primary; or no write may be acknowledged. */
   const faults: readonly (readonly [

@@ -21,7 +21,7 @@ const MEBIBYTE = 1024 * 1024;
 
 test('rule 23: on a full disk no write is acknowledged and reads succeed; with room, writes succeed again', async (context) => {
   const disk = await mountDisk(context, 64 * MEBIBYTE); // more than the log before it is moved
-  const service = await start(context, disk);
+  const service = await start(disk);
   const { client } = service;
   const ledger = new Ledger();
   const writers = ledger.writers(client, 8);
@@ -38,16 +38,16 @@ test('rule 23: on a full disk no write is acknowledged and reads succeed; with r
     removeFiller();
   }
   assert.ok(await areAll('acknowledged'));
-  ledger.reconcile(await client.list());
+  await ledger.reconcile(client);
   const removeFiller = fill(disk);
   await service.kill();
-  const again = await start(context, disk); // which finds no room to move the log into the file
-  ledger.reconcile(await again.client.list());
+  const again = await start(disk); // which finds no room to move the log into the file
+  await ledger.reconcile(again.client);
   removeFiller();
   const [writer] = ledger.writers(again.client, 1);
   await waitUntil(async () => (await writer?.write()) === 'acknowledged');
   await again.stop();
-  ledger.reconcile(await (await start(context, disk)).client.list());
+  await ledger.reconcile((await start(disk)).client);
 });
 
 for (const [what, protect, release] of [
@@ -56,11 +56,11 @@ for (const [what, protect, release] of [
 ] as const) {
   test(`rule 27: ${what} that is read-only is refused at the start, and accepted once it is writable`, async (context) => {
     const disk = await mountDisk(context, 8 * MEBIBYTE);
-    await (await start(context, disk)).stop();
+    await (await start(disk)).stop();
     disk.run(protect);
-    await assert.rejects(start(context, disk), / code 1: DB_URL: [^\n]* cannot be opened: [^\n]*\n$/);
+    await assert.rejects(start(disk), / code 1: DB_URL: [^\n]* cannot be opened: [^\n]*\n$/);
     disk.run(release);
-    await (await start(context, disk)).client.create({});
+    await (await start(disk)).client.create({});
   });
 }
 
@@ -70,7 +70,7 @@ test('without a folder for temporary files, a large catalogue is indexed and sea
   disk.run(
     'for folder in /tmp /var/tmp; do mount --rbind $folder $folder; mount -o remount,bind,ro $folder; done',
   );
-  const first = await start(context, disk, '/proc');
+  const first = await start(disk, '/proc');
   for (let count = 0; count < 10; count += 1) {
     const title = () => `word ${randomBytes(100).toString('hex')}`;
     const body = Array.from({ length: 10_000 }, (_, year) => ({ title: title(), year }));
@@ -79,7 +79,7 @@ test('without a folder for temporary files, a large catalogue is indexed and sea
   await first.stop();
   const makeAgain = `new (require('node:sqlite').DatabaseSync)('books.db').exec('${MAKE_AGAIN.trim()}')`;
   disk.run(`${process.execPath} -e "${makeAgain}"`);
-  const { client, operations } = await start(context, disk, '/proc');
+  const { client, operations } = await start(disk, '/proc');
   assert.equal(await countFound(client, 'q=wor*'), 100_000);
   const sorted = '/books?q=wor*&sort=title&offset=99000';
   assert.equal((await client.request('GET', sorted)).data.length, 100);
@@ -126,10 +126,9 @@ function fill({ outside }: Disk): () => void {
 }
 
 /** Starts the real command on a disk. */
-async function start(context: TestContext, { url, enter }: Disk, folder = '/') {
+async function start({ url, enter }: Disk, folder = '/') {
   const env = { ...ENVIRONMENT, PATH: process.env.PATH ?? '', DB_URL: url, LOG_LEVEL: 'info' };
   const command = await startCommand(env, { setting: `exec ${enter} --wd=${folder} "$@"` });
-  context.after(() => command.process.kill('SIGKILL'));
   const kill = async () => {
     const ended = once(command.process, 'exit');
     command.process.kill('SIGKILL');

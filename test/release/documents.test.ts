@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
 import { booksOf } from '../support/books.ts';
 import { Client } from '../support/client.ts';
@@ -50,9 +50,8 @@ class Place {
   }
 
   /** Starts the service, and stops it at the end of the test. */
-  async start(context: TestContext): Promise<this> {
+  async start(): Promise<this> {
     const service = await startCommand({ ...PORTS, DB_URL: `sqlite:${this.folder}/data/books.db` });
-    context.after(() => service.stop());
     this.#service = service;
     return this;
   }
@@ -132,8 +131,8 @@ test('README.md: npm start serves, with the configured account, on SQLite and on
   }
 });
 
-test('README.md: the first commands store a book and read it back; the client is packed, installed, and runs the program', async (context) => {
-  const place = await new Place().start(context);
+test('README.md: the first commands store a book and read it back; the client is packed, installed, and runs the program', async () => {
+  const place = await new Place().start();
   const printed = await place.run(blockOf('README.md', 'curl -w'));
   assert.equal(printed.split('\n')[1], blockOf('README.md', '"status":200').trim());
   const install = blockOf('README.md', 'npm pack')
@@ -158,8 +157,8 @@ test('README.md: the commands import, export, copy and back up', async () => {
   await place.run('DB_URL=sqlite:books-backup.db ./book-catalogue export');
 });
 
-test('docs/search.md: the commands print what the page shows, and each search finds the books beside it', async (context) => {
-  const place = await new Place().start(context);
+test('docs/search.md: the commands print what the page shows, and each search finds the books beside it', async () => {
+  const place = await new Place().start();
   const { commands, shown } = partsOf(blocksOf('docs/search.md'));
   const [first = '', ...others] = commands;
   await place.run(first);
@@ -175,14 +174,14 @@ test('docs/search.md: the commands print what the page shows, and each search fi
   assertShown(shown, await place.run(login, ...others));
 });
 
-test('docs/changing.md: the commands print what the page shows, also of a catalogue that has books', async (context) => {
-  const place = await new Place().start(context);
+test('docs/changing.md: the commands print what the page shows, also of a catalogue that has books', async () => {
+  const place = await new Place().start();
   const { commands, shown } = partsOf(blocksOf('docs/changing.md'));
   for (let time = 0; time < 2; time += 1) assertShown(shown, await place.run(...commands));
 });
 
-test('docs/changes.md: the commands print what the page shows, and the loop follows the changes', async (context) => {
-  const place = await new Place().start(context);
+test('docs/changes.md: the commands print what the page shows, and the loop follows the changes', async () => {
+  const place = await new Place().start();
   const { commands, shown } = partsOf(blocksOf('docs/changes.md'));
   const [first = '', list = '', loop = '', ...others] = commands;
   const opaque = (text: string) =>
@@ -200,7 +199,7 @@ test('docs/changes.md: the commands print what the page shows, and the loop foll
   assert.match(await place.run('TOKEN=expired', noWait), /^pause\n\{"id":1,.*\}\n$/);
 });
 
-test('docs/undo.md: the commands print what the page shows', async (context) => {
+test('docs/undo.md: the commands print what the page shows', async () => {
   const [half = '', others = '', forget = ''] = blocksOf('docs/undo.md')
     .map(({ text }) => text.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, '…'))
     .filter((text) => text.startsWith('$ '));
@@ -218,7 +217,7 @@ test('docs/undo.md: the commands print what the page shows', async (context) => 
   assert.deepEqual(await executeOn(dbUrl, 'select id from books where id = 8'), []);
 
   const { commands, shown } = partsOf(blocksOf('docs/undo.md').filter(({ text }) => !text.startsWith('$ ')));
-  const printed = await (await new Place().start(context)).run(...commands);
+  const printed = await (await new Place().start()).run(...commands);
   assertShown(shown, printed.replaceAll(/"at":"[^"]*"/g, '"at":"…"'));
 });
 
@@ -238,8 +237,8 @@ test('docs/data.md: the commands print what the page shows', async () => {
   assert.match(await place.run('./book-catalogue export'), /"Größe","Émile",1815\n/);
 });
 
-test('docs/data.md: curl and jq export some of the books', async (context) => {
-  const place = await new Place().start(context);
+test('docs/data.md: curl and jq export some of the books', async () => {
+  const place = await new Place().start();
   const rows = 'title,author,year\nEmma,Jane Austen,1815\nPersuasion,"Austen, Jane",1817\nIlias,,-750\n';
   writeFileSync(join(place.folder, 'books.csv'), rows);
   const [login = ''] = /^TOKEN=.*$/m.exec(blockOf('docs/search.md', 'TOKEN=')) ?? [];
@@ -279,8 +278,8 @@ test('docs/postgresql.md: its URLs are valid, and a role with few rights serves 
   await assertServes({ DB_URL: urlOf('catalogue_service') });
 });
 
-test('docs/verify.md: two services of one version have the same report', async (context) => {
-  const [place, other] = await Promise.all([new Place().start(context), new Place().start(context)]);
+test('docs/verify.md: two services of one version have the same report', async () => {
+  const [place, other] = await Promise.all([new Place().start(), new Place().start()]);
   const block = blockOf('docs/verify.md', 'diff old.txt').trim();
   const here = block.replace('127.0.0.1:9080', other.here('localhost:8080'));
   const [old = '', now = '', difference = ''] = here.split('\n');

@@ -3,18 +3,19 @@
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { after, before, describe, test } from 'node:test';
-import { accepts, Client } from '../support/client.ts';
+import { before, describe, test } from 'node:test';
+import { Client } from '../support/client.ts';
 import { Load } from '../support/load.ts';
 import { adjacentPorts } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
 import { POSTGRES, type ServiceProcess, startServiceProcess, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
-import { type Program, startProgram, untilRefused } from './programs.ts';
+import { untilRefused } from './programs.ts';
+import { startHaproxy } from './proxies.ts';
 
 /** Writes that are acknowledged before a service is replaced. */
 const SOME = 200;
@@ -52,10 +53,6 @@ describe('two services behind HAProxy', () => {
     services = [await start(dbUrl, places[0]), await start(dbUrl, places[1])];
     proxy = await startProxy(places);
     for (const each of places) await waitUntil(() => proxy.isUp(each));
-  });
-  after(async () => {
-    await proxy?.stop();
-    for (const { process } of services ?? []) process.kill('SIGKILL');
   });
 
   test('rule 29: all failed logins of one address are counted by one service, on the port of the page too, and however the path is spelled; the operations port is hidden', async () => {
@@ -98,34 +95,17 @@ function start(dbUrl: string, { port }: Place): Promise<ServiceProcess> {
 
 type Proxy = Awaited<ReturnType<typeof startProxy>>;
 
-/** Starts HAProxy with deploy/haproxy.cfg, changed in its addresses only: without TLS, on this machine. */
+/** HAProxy in front of the services, and what it says about them. */
 async function startProxy(places: readonly Place[]) {
-  const folder = temporaryFolder();
-  const port = await adjacentPorts(2);
-  const pagePort = port + 1;
-  const socket = join(folder, 'admin.sock');
-  let configuration = CONFIGURATION;
-  for (const [from, to] of [
-    ['bind :443 ssl crt /etc/haproxy/books.pem', `bind 127.0.0.1:${port}`],
-    ['bind :8443 ssl crt /etc/haproxy/books.pem', `bind 127.0.0.1:${pagePort}`],
-    ['/run/haproxy/admin.sock', socket],
-    ['log /dev/log local0', ''],
+  const proxy = await startHaproxy([
     ['check port 8081', 'check'],
-    ...places.flatMap(({ address, port }) => [
+    ...places.flatMap(({ address, port }): [string, string][] => [
       [`${address}:8080`, `127.0.0.1:${port} port ${port + 1}`],
       [`${address}:8082`, `127.0.0.1:${port + 2} port ${port + 1}`],
     ]),
-  ] as [string, string][]) {
-    assert.ok(configuration.includes(from), from);
-    configuration = configuration.replaceAll(from, to);
-  }
-  const file = join(folder, 'haproxy.cfg');
-  writeFileSync(file, configuration);
-  const isUp = async () => existsSync(socket) && (await accepts('127.0.0.1', port));
-  const { stop }: Program = await startProgram(['haproxy', '-db', '-q', '-f', file], isUp);
-
+  ]);
   const ask = async (command: string) => {
-    const connection = connect(socket);
+    const connection = connect(proxy.socket);
     connection.end(`${command}\n`);
     return (await text(connection)).trim();
   };
@@ -137,10 +117,7 @@ async function startProxy(places: readonly Place[]) {
     return rows.filter((cells) => cells[Number(service)] === name).map((cells) => cells[Number(column)]);
   };
   return {
-    url: `http://127.0.0.1:${port}`,
-    pageUrl: `http://127.0.0.1:${pagePort}`,
-    port,
-    stop,
+    ...proxy,
     /** Sets the state of a service in all backends. */
     async tell({ name }: Place, state: 'drain' | 'ready') {
       for (const backend of ['services', 'pages', 'logins'])

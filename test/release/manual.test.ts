@@ -22,13 +22,7 @@ test('the manual page: mandoc finds no fault in it, and man shows every command 
   assert.match(header ?? '', /^BOOK-CATALOGUE\(1\) /);
   const section = (name: string) => sections.find((text) => text.startsWith(`${name}\n`)) ?? '';
   for (const name of [
-    'NAME',
-    'SYNOPSIS',
-    'DESCRIPTION',
-    'FILES',
-    'EXIT STATUS',
-    'DEBIAN PACKAGE',
-    'SEE ALSO',
+    ...['NAME', 'SYNOPSIS', 'DESCRIPTION', 'FILES', 'EXIT STATUS', 'DEBIAN PACKAGE', 'SEE ALSO'],
   ])
     assert.notEqual(section(name), '', name);
 
@@ -37,8 +31,9 @@ test('the manual page: mandoc finds no fault in it, and man shows every command 
     .slice(1);
   const completion = readFileSync(pathTo('deploy/completion/book-catalogue.bash'), 'utf8');
   const options = [...completion.matchAll(/^ +([a-z]+)\) words='(.*)' ;;$/gm)];
+  const found = commands.map((command) => command.split('\n')[0]);
   assert.deepEqual(
-    commands.map((command) => command.split('\n')[0]),
+    found,
     options.map(([, name]) => name),
   );
   for (const [index, [, name = '', words = '']] of options.entries()) {

@@ -6,30 +6,22 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { Client } from '../support/client.ts';
 import { blockOf } from '../support/documents.ts';
 import { answer, passOn, startFront } from '../support/front.ts';
-import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
-import { pageOf, type ServiceProcess, SQLITE, startServiceProcess } from '../support/service.ts';
+import { pageOf, SQLITE, startServiceProcess } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 import { untilRefused } from './programs.ts';
 import { documented, startCaddy, startNginx } from './proxies.ts';
 
 const TRUSTING = { HOST: '127.0.0.1', TRUST_PROXY: '127.0.0.1' };
 
-/** Processes that are replaced behind nginx, and writes after which each connection that it keeps has been used. */
-const REPLACEMENTS = 6;
-const SOME = 100;
-
 test('rules 29, 32 and 34: deploy/nginx.conf counts the logins of a client, lets the page log in, and has the page under a path while one process has another version', async (context) => {
   const service = await startServiceProcess(await SQLITE.freshUrl(), TRUSTING);
-  context.after(() => service.stop());
   const older = await startFront(context, (_request, outgoing) => answer(outgoing, 404, null, 'Not found'));
   const pages = [pageOf(service).port, older.port];
   const proxy = await startNginx((port) => documented(port, [service.port], pages));
-  context.after(() => proxy.stop());
   const logIn = async (path: string, headers: Record<string, string>, body: string) =>
     (await fetch(`${proxy.url}${path}`, { method: 'POST', headers, body })).status;
   const body = '{"username":"librarian","password":"correct horse"}';
@@ -52,36 +44,6 @@ test('rules 29, 32 and 34: deploy/nginx.conf counts the logins of a client, lets
   assert.ok(older.seen.some((line) => line.startsWith('GET /v/')));
   const missing = await fetch(`${proxy.url}/catalogue/v/${'0'.repeat(16)}/x`);
   assert.deepEqual(await missing.json(), { status: 404, message: 'Not found', data: null });
-});
-
-test('rule 27: no request is lost while processes are replaced with the steps of docs/proxy.md', async (context) => {
-  const dbUrl = await SQLITE.freshUrl();
-  const start = async (port: number): Promise<ServiceProcess> => {
-    const service = await startServiceProcess(dbUrl, { PORT: `${port}`, ADMIN_PORT: '0', PAGE_PORT: '0' });
-    context.after(() => service.process.kill('SIGKILL'));
-    return service;
-  };
-  const ports = [await unusedPort(), await unusedPort()];
-  const services = await Promise.all(ports.map(start));
-  // A reload closes connections that are idle: each of the clients' has one request.
-  const configure = (port: number, chosen: readonly number[]) =>
-    `keepalive_timeout 0;\n${documented(port, chosen)}`;
-  const proxy = await startNginx((port) => configure(port, ports));
-  context.after(() => proxy.stop());
-  const load = await Load.start(context, await Client.logIn(proxy));
-  for (let replaced = 0; replaced < REPLACEMENTS; replaced += 1) {
-    await load.moreWrites(SOME);
-    const leaving = services.shift() as ServiceProcess;
-    const staying = ports.filter((port) => port !== leaving.port);
-    await proxy.reload(configure(proxy.port, staying));
-    await leaving.stop();
-    assert.equal(leaving.process.exitCode, 0);
-    services.push(await start(leaving.port));
-    await proxy.reload(configure(proxy.port, ports));
-  }
-  await load.moreWrites(SOME);
-  await load.stop();
-  assert.equal(load.unavailable, 0);
 });
 
 /** Starts a proxy of docs/proxy.md, with TLS, on free ports, in front of the port of a page. */
@@ -131,11 +93,9 @@ setDefaultCACertificates([...getCACertificates(), AUTHORITY]);
 
 for (const [name, start] of Object.entries(PROXIES)) {
   for (const path of ['/', '/catalogue/']) {
-    test(`rules 29 and 34: page and calls share one name, with TLS, behind the documented ${name}, at ${path}`, async (context) => {
+    test(`rules 29 and 34: page and calls share one name, with TLS, behind the documented ${name}, at ${path}`, async () => {
       const service = await startServiceProcess(await SQLITE.freshUrl(), TRUSTING);
-      context.after(() => service.stop());
       const proxy = await start(pageOf(service).port, path);
-      context.after(() => proxy.stop());
       const ask = (url: string, init: RequestInit = {}) => fetch(new URL(url, `${proxy.url}${path}`), init);
       if (proxy.plain !== undefined) {
         const moved = await fetch(`${proxy.plain}/?q=emma`, { redirect: 'manual' });
@@ -165,7 +125,6 @@ for (const [name, start] of Object.entries(PROXIES)) {
 
 test('rule H3: the longest wait for a change, answered some seconds late, is answered behind every documented proxy', async (context) => {
   const service = await startServiceProcess(await SQLITE.freshUrl(), TRUSTING);
-  context.after(() => service.stop());
   const headers = { authorization: service.client.token, prefer: 'wait=60' };
   const behind = Object.entries(WAITED).map(async ([name, start]) => {
     let waits = 0;
@@ -176,7 +135,6 @@ test('rule H3: the longest wait for a change, answered some seconds late, is ans
       });
     });
     const proxy = await start(front.port, '/');
-    context.after(() => proxy.stop());
     const { status, headers: answered } = await fetch(`${proxy.url}/changes`, { headers });
     assert.deepEqual([status, answered.get('preference-applied'), waits], [200, 'wait=60', 1], name);
   });

@@ -4,14 +4,14 @@
 import assert from 'node:assert/strict';
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import pg from 'pg';
 import { booksOf } from '../support/books.ts';
 import { accepts } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
-import { connectTo, execute, freshDatabase } from '../support/postgres.ts';
+import { connectTo, freshDatabase, sessionsOf, waitingIn } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import { startTestService, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -25,37 +25,31 @@ describe('PgBouncer in transaction mode', () => {
   /** The same database, through it. */
   let pooled: URL;
   let start: () => Promise<Program>;
-  let bouncer: Program;
 
   before(async () => {
     dbUrl = await freshDatabase();
     pooled = new URL(dbUrl);
     pooled.host = `127.0.0.1:${await unusedPort()}`;
     start = configured(dbUrl, Number(pooled.port));
-    bouncer = await start();
   });
-  after(() => bouncer?.stop());
 
   test('rules 9, 13 and 23: every operation works through it, under load and across its restart', async (context) => {
-    const { client } = await startThrough(context, 'target_session_attrs=read-write');
+    const { client, bouncer } = await startThrough('target_session_attrs=read-write');
     const load = await Load.start(context, client);
     await load.moreWrites(500);
     assert.equal(load.unavailable, 0);
-    const sessions = await execute(
-      dbUrl,
-      "select from pg_stat_activity where application_name = 'book-catalogue' and datname = current_database()",
-    );
+    const sessions = await sessionsOf(dbUrl, "application_name = 'book-catalogue'");
     assert.ok(sessions.length > 0 && sessions.length <= POOL_SIZE, `${sessions.length} sessions`);
 
     await bouncer.stop();
     await waitUntil(() => load.unavailable > 0);
-    bouncer = await start();
+    await start();
     await load.moreWrites(100);
     await load.stop();
   });
 
   test('rule 23: a change of a book that another program has locked gets 503, those of its neighbours succeed, and no statement continues', async (context) => {
-    const { client } = await startThrough(context);
+    const { client } = await startThrough();
     const [held, free] = [await client.create({ title: 'held' }), await client.create({ title: 'free' })];
     const locker = await connectTo(context, dbUrl);
     await locker.query('begin');
@@ -64,13 +58,11 @@ describe('PgBouncer in transaction mode', () => {
     for (let year = 1; year <= 100; year += 1)
       assert.equal((await client.request('PUT', `/book/${free.id}`, { body: { year } })).status, 200);
     assert.equal((await stuck).status, 503);
-    const waiting =
-      "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
-    await waitUntil(async () => (await execute(dbUrl, waiting)).length === 0);
+    await waitUntil(async () => (await waitingIn(dbUrl)).length === 0);
   });
 
   test('the limits of the service do not reach other programs that share its sessions', async (context) => {
-    const { client } = await startThrough(context);
+    const { client } = await startThrough();
     const { id } = await client.create({});
     // Enough at a time for every session of the pool.
     const calls = Array.from({ length: 100 }, (_, year) => [
@@ -88,8 +80,8 @@ describe('PgBouncer in transaction mode', () => {
     }
   });
 
-  test('import, copy and export work through it', async (context) => {
-    const { client } = await startThrough(context);
+  test('import, copy and export work through it', async () => {
+    const { client } = await startThrough();
     const folder = temporaryFolder();
     writeFileSync(join(folder, 'books.csv'), 'title,author,year\nEmma,Jane Austen,1815\n');
     for (const args of [
@@ -107,10 +99,9 @@ describe('PgBouncer in transaction mode', () => {
     assert.deepEqual(await client.list(), books);
   });
 
-  async function startThrough(context: TestContext, parameter = '') {
-    const service = await startTestService(`${pooled.href}?${parameter}`);
-    context.after(() => service.stop());
-    return service;
+  async function startThrough(parameter = '') {
+    const bouncer = await start();
+    return { ...(await startTestService(`${pooled.href}?${parameter}`)), bouncer };
   }
 });
 

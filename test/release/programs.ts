@@ -4,18 +4,16 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { atEnd } from '../support/at-end.ts';
 import { waitUntil } from '../support/wait.ts';
 
 export interface Program {
-  readonly pid: number;
-  /** Sends it a signal that it is to survive. */
-  signal(signal: NodeJS.Signals): void;
   /** Ends it; may be called again. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a program, which Debian has in a package of the same name.
+ * Starts a program until the end of the test, which Debian has in a package of the same name.
  * @param isUp whether it does its work.
  */
 export async function startProgram(
@@ -36,13 +34,9 @@ export async function startProgram(
     child.kill();
     await ended;
   };
-  try {
-    await waitUntil(isUp, ended);
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-  return { pid: child.pid as number, signal: (signal) => child.kill(signal), stop };
+  atEnd(stop);
+  await waitUntil(isUp, ended);
+  return { stop };
 }
 
 /** Guesses that arrive together: far more than are answered in the seconds that they take. */

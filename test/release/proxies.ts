@@ -1,25 +1,21 @@
-// Owns: nginx and Caddy in front of a service, and deploy/nginx.conf as they are told to use it. Needs the packages nginx and caddy.
+// Owns: nginx, HAProxy and Caddy in front of a service, with the configurations of deploy/. Needs their packages.
 
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import assert from 'node:assert/strict';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { accepts, type Target } from '../support/client.ts';
-import { unusedPort } from '../support/ports.ts';
+import { adjacentPorts, unusedPort } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
 import { temporaryFolder } from '../support/service.ts';
-import { waitUntil } from '../support/wait.ts';
 import { type Program, startProgram } from './programs.ts';
 
-export interface Nginx extends Target {
-  /** Resolves once no process of it has the earlier configuration. */
-  reload(http: string): Promise<void>;
-  stop(): Promise<void>;
-}
+export type ReverseProxy = Target & Program;
 
 /**
  * Starts nginx in a separate folder, on a free port.
  * @param configure returns what its http section has, for this port.
  */
-export async function startNginx(configure: (port: number) => string): Promise<Nginx> {
+export async function startNginx(configure: (port: number) => string): Promise<ReverseProxy> {
   const folder = temporaryFolder();
   const port = await unusedPort();
   const file = join(folder, 'nginx.conf');
@@ -27,37 +23,49 @@ export async function startNginx(configure: (port: number) => string): Promise<N
     mkdirSync(join(folder, name));
     return `${name}_temp_path ${folder}/${name};`;
   });
-  const write = (http: string) => {
-    const whole = `daemon off;
+  const whole = `daemon off;
 user root; # it keeps large bodies in the folder
 pid ${folder}/nginx.pid;
 events { worker_connections 1024; }
 http {
   access_log off;
   ${temporary.join(' ')}
-  ${http}
+  ${configure(port)}
 }`;
-    writeFileSync(file, whole);
-  };
-  write(configure(port));
-  const { pid, signal, stop } = await startProgram(
-    ['nginx', '-p', folder, '-c', file, '-e', join(folder, 'error.log')],
-    () => accepts('127.0.0.1', port),
-  );
-  const workers = () => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
+  writeFileSync(file, whole);
+  const command = ['nginx', '-p', folder, '-c', file, '-e', join(folder, 'error.log')];
+  const program = await startProgram(command, () => accepts('127.0.0.1', port));
+  return { ...program, url: `http://127.0.0.1:${port}`, port };
+}
+
+/**
+ * Starts HAProxy with deploy/haproxy.cfg on free ports, without TLS.
+ * @param changes what else is replaced in it, each from and to.
+ */
+export async function startHaproxy(changes: readonly (readonly [from: string, to: string])[]) {
+  const folder = temporaryFolder();
+  const port = await adjacentPorts(2);
+  const [socket, file] = [join(folder, 'admin.sock'), join(folder, 'haproxy.cfg')];
+  let configuration = readFileSync(pathTo('deploy/haproxy.cfg'), 'utf8');
+  for (const [from, to] of [
+    ['bind :443 ssl crt /etc/haproxy/books.pem', `bind 127.0.0.1:${port}`],
+    ['bind :8443 ssl crt /etc/haproxy/books.pem', `bind 127.0.0.1:${port + 1}`],
+    ['/run/haproxy/admin.sock', socket],
+    ['log /dev/log local0', ''],
+    ...changes,
+  ] as const) {
+    assert.ok(configuration.includes(from), from);
+    configuration = configuration.replaceAll(from, to);
+  }
+  writeFileSync(file, configuration);
+  const isUp = async () => existsSync(socket) && (await accepts('127.0.0.1', port));
+  const program = await startProgram(['haproxy', '-db', '-q', '-f', file], isUp);
   return {
+    ...program,
     url: `http://127.0.0.1:${port}`,
+    pageUrl: `http://127.0.0.1:${port + 1}`,
     port,
-    stop,
-    async reload(http) {
-      const old = workers();
-      write(http);
-      signal('SIGHUP');
-      await waitUntil(() => {
-        const now = workers();
-        return now.length > 0 && !now.some((pid) => old.includes(pid));
-      });
-    },
+    socket,
   };
 }
 

@@ -5,23 +5,19 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import type { RawAnswer } from '../../conformance/answers.ts';
 import { anyRequests } from '../support/any-http.ts';
-import { accepts, Client, Connection, readEnvelope, type Target } from '../support/client.ts';
+import { Client, Connection, readEnvelope, type Target } from '../support/client.ts';
 import { blockOf } from '../support/documents.ts';
 import { CASES, HEADER_LIMIT } from '../support/http-cases.ts';
 import { readByService } from '../support/http-readers.ts';
-import { adjacentPorts, unusedPort } from '../support/ports.ts';
+import { unusedPort } from '../support/ports.ts';
 import { seed } from '../support/random.ts';
-import { pathTo } from '../support/repository.ts';
-import { ENVIRONMENT, SQLITE, startCommand, temporaryFolder } from '../support/service.ts';
-import { startProgram } from './programs.ts';
-import { documented, startCaddy, startNginx } from './proxies.ts';
+import { ENVIRONMENT, SQLITE, startCommand } from '../support/service.ts';
+import { documented, type ReverseProxy, startCaddy, startHaproxy, startNginx } from './proxies.ts';
 
 /** Random inputs for each proxy. */
 const RANDOM = 2000;
@@ -32,19 +28,17 @@ const MARKER = 'GET /marker HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n'
 /** The id of a request: the port of its client, and what no client can guess. */
 const ID = /^\d+-[0-9a-f-]{32,36}$/i;
 
-type Proxy = Target & { stop(): Promise<void> };
-
 /** Starts a proxy in front of this port. */
-type Start = (service: number) => Promise<Proxy>;
+type Start = (service: number) => Promise<ReverseProxy>;
 
 const PROXIES: Readonly<Record<string, Start>> = {
   nginx: (service) =>
     startNginx((port) => documented(port, [service]).replace(/^server \{$/m, `$&\n${NOTED_BY_NGINX}`)),
   'an nginx that passes on what it can': (service) =>
     startNginx((port) => passing(port, service, NOTED_BY_NGINX)),
-  HAProxy: (service) => startHaproxy(service),
+  HAProxy: (service) => withoutChecks(service),
   'a HAProxy that passes on what it can': (service) =>
-    startHaproxy(service, 'option accept-invalid-http-request'),
+    withoutChecks(service, 'option accept-invalid-http-request'),
   Caddy: async (service) => {
     const port = await unusedPort();
     const id = '{http.request.remote.port}-{http.request.uuid}';
@@ -57,7 +51,7 @@ const PROXIES: Readonly<Record<string, Start>> = {
   },
   'HAProxy and nginx': async (service) => {
     const inner = await startNginx((port) => passing(port, service));
-    const outer = await startHaproxy(inner.port);
+    const outer = await withoutChecks(inner.port);
     const stop = async () => {
       await outer.stop();
       await inner.stop();
@@ -92,15 +86,8 @@ function passing(port: number, service: number, more = ''): string {
 }
 
 /** deploy/haproxy.cfg without TLS and health checks. */
-async function startHaproxy(service: number, option = ''): Promise<Proxy> {
-  const folder = temporaryFolder();
-  const port = await adjacentPorts(2);
-  let configuration = readFileSync(pathTo('deploy/haproxy.cfg'), 'utf8');
-  for (const [from, to] of [
-    ['bind :443 ssl crt /etc/haproxy/books.pem', `bind 127.0.0.1:${port}`],
-    ['bind :8443 ssl crt /etc/haproxy/books.pem', `bind 127.0.0.1:${port + 1}`],
-    ['/run/haproxy/admin.sock', join(folder, 'admin.sock')],
-    ['log /dev/log local0', ''],
+const withoutChecks = (service: number, option = ''): Promise<ReverseProxy> =>
+  startHaproxy([
     ['check port 8081', 'no-check'],
     [
       'option redispatch 1',
@@ -109,15 +96,7 @@ async function startHaproxy(service: number, option = ''): Promise<Proxy> {
     ['10.0.0.11:8080', `127.0.0.1:${service}`],
     ['10.0.0.12:8080', `127.0.0.1:${service}`],
     ['http-request set-header X-F', `${NOTED_BY_HAPROXY}\n  http-request set-header X-F`],
-  ] as const) {
-    assert.ok(configuration.includes(from), from);
-    configuration = configuration.replaceAll(from, to);
-  }
-  const file = join(folder, 'haproxy.cfg');
-  writeFileSync(file, configuration);
-  const { stop } = await startProgram(['haproxy', '-db', '-q', '-f', file], () => accepts('127.0.0.1', port));
-  return { url: `http://127.0.0.1:${port}`, port, stop };
-}
+  ]);
 
 /** What passed on a connection between proxy and service, one character for each byte. */
 interface Passed {
@@ -164,10 +143,8 @@ for (const [name, start] of Object.entries(PROXIES)) {
       LOG_LEVEL: 'info',
       HEADER_LIMIT: `${HEADER_LIMIT}`,
     });
-    context.after(() => service.process.kill('SIGKILL'));
     const relay = await startRelay(context, service);
     const proxy = await start(relay.port);
-    context.after(() => proxy.stop());
     const client = await Client.logIn(proxy);
     const books = [await client.create({ title: 'one' }), await client.create({ title: 'other' })];
     const received: [port: number, text: string][] = [];

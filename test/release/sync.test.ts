@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import { test } from 'node:test';
 import { countOf, fill } from '../support/books.ts';
 import { Ledger } from '../support/ledger.ts';
 import { COMMAND } from '../support/repository.ts';
@@ -42,7 +42,7 @@ for (const [name, error] of [
   ['the disk does not write', 'EIO'],
 ] as const) {
   test(`rule 23: while ${name}, no write is acknowledged and reads succeed; afterwards writes succeed`, async (context) => {
-    const service = await start(context, await SQLITE.freshUrl());
+    const service = await startServiceProcess(await SQLITE.freshUrl());
     const ledger = new Ledger();
     const writeAll = writersOf(service, ledger);
     for (let round = 0; round < 3; round += 1) {
@@ -57,7 +57,7 @@ for (const [name, error] of [
       await detach(strace);
     }
     assert.deepEqual(await writeAll(), new Set(['acknowledged']));
-    ledger.reconcile(await service.client.list());
+    await ledger.reconcile(service.client);
   });
 }
 
@@ -65,8 +65,8 @@ test('rule 23: the process ends with code 74 once no sync succeeds, no write of 
   const url = await SQLITE.freshUrl();
   const ledger = new Ledger();
   for (let round = 0; round < 3; round += 1) {
-    const service = await start(context, url);
-    ledger.reconcile(await service.client.list());
+    const service = await startServiceProcess(url);
+    await ledger.reconcile(service.client);
     const writeAll = writersOf(service, ledger);
     for (let time = 0; time < 5; time += 1) assert.deepEqual(await writeAll(), new Set(['acknowledged']));
     const ended = endOf(service.process);
@@ -74,7 +74,7 @@ test('rule 23: the process ends with code 74 once no sync succeeds, no write of 
     assert.deepEqual(await writeAll(), new Set(['gone']));
     assertDiskFailed(await ended);
   }
-  ledger.reconcile(await (await start(context, url)).client.list());
+  await ledger.reconcile((await startServiceProcess(url)).client);
 });
 
 for (const [when, act] of [
@@ -83,7 +83,7 @@ for (const [when, act] of [
 ] as const) {
   test(`rule 23: the process ends with code 74 if the file cannot be synced ${when}, and the next start has all acknowledged writes`, async (context) => {
     const url = await SQLITE.freshUrl();
-    const service = await start(context, url);
+    const service = await startServiceProcess(url);
     const books = [await service.client.create({ title: 'first' })];
     const ended = endOf(service.process);
     await attach(context, service, [...injecting(SYNCS, 'error=EIO'), '-P', fileOf(url)]);
@@ -95,14 +95,14 @@ for (const [when, act] of [
     }
     await act(service);
     assertDiskFailed(await ended);
-    const found = await (await start(context, url)).client.list();
+    const found = await (await startServiceProcess(url)).client.list();
     assert.deepEqual(found.slice(0, books.length), books);
     assert.ok(found.length <= books.length + 1);
   });
 }
 
 test('rules 13 and 23: while a disk does not answer, single books are read, and writes and lists get 503; no write is carried out twice', async (context) => {
-  const service = await start(context, await SQLITE.freshUrl());
+  const service = await startServiceProcess(await SQLITE.freshUrl());
   const ledger = new Ledger();
   const writeAll = writersOf(service, ledger);
   assert.deepEqual(await writeAll(), new Set(['acknowledged']));
@@ -119,7 +119,7 @@ test('rules 13 and 23: while a disk does not answer, single books are read, and 
   await detach(strace);
   await waitUntil(async () => (await service.client.request('PUT', '/book/1', { body: {} })).status !== 503);
   assert.deepEqual(await writeAll(), new Set(['acknowledged']));
-  ledger.reconcile(await service.client.list());
+  await ledger.reconcile(service.client);
 });
 
 test('whichever sync of an import fails, with all later ones, its report is true', async () => {
@@ -146,7 +146,7 @@ test('whichever sync of an import fails, with all later ones, its report is true
 });
 
 test('rule 27: the service ends at SIGTERM while a disk does not answer, and loses nothing', async (context) => {
-  const service = await start(context, await SQLITE.freshUrl());
+  const service = await startServiceProcess(await SQLITE.freshUrl());
   const book = await service.client.create({ title: 'acknowledged' });
   const strace = await attach(context, service, injecting(SYNCS, HANGING));
   service.client.request('POST', '/book', { body: { title: 'unknown' } }).catch(() => {});
@@ -156,15 +156,9 @@ test('rule 27: the service ends at SIGTERM while a disk does not answer, and los
   await waitUntil(() => /^State:\tZ/m.test(readFileSync(`/proc/${service.process.pid}/status`, 'utf8')));
   strace.kill('SIGKILL');
   await ended;
-  const again = await start(context, service.dbUrl);
+  const again = await startServiceProcess(service.dbUrl);
   assert.deepEqual((await again.client.list())[0], book);
 });
-
-async function start(context: TestContext, url: string): Promise<ServiceProcess> {
-  const service = await startServiceProcess(url);
-  context.after(() => service.stop());
-  return service;
-}
 
 /** @returns what lets many writers write once, and returns how that ended for them. */
 function writersOf({ client }: ServiceProcess, ledger: Ledger) {

@@ -53,10 +53,8 @@ test('rule 27: the units serve from both stores, start again when killed, back u
   const url = (await POSTGRES.freshUrl()).replace('127.0.0.1', 'localhost'); // a name to look up
   root.sh(`mkdir -p /srv; printf 'title\\nEmma\\n' >/srv/books.csv; echo '${url}' >${ETC}/db_url`);
   root.sh(blockOf('docs/data.md', '/srv/books.csv')); // into each store
-  assert.deepEqual(
-    (await client.list()).map(({ title }) => title),
-    ['kept', 'Emma'],
-  );
+  const titles = (await client.list()).map(({ title }) => title);
+  assert.deepEqual(titles, ['kept', 'Emma']);
   root.sh(`mv ${ETC}/db_url /srv; mkdir -p /etc/cron.d`); // with it, backups are PostgreSQL's
   root.sh(blockOf('docs/data.md', 'book-catalogue-backup.timer'));
   assert.equal(root.run('systemctl', 'is-active', 'book-catalogue-backup.timer'), 'active');

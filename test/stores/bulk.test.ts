@@ -98,10 +98,8 @@ for (const { name, freshUrl } of STORES) {
       await store.inSnapshot(async () => {
         assert.equal(await store.count(), 1100);
         await other.inTransaction(() => other.removeAll());
-        assert.deepEqual(
-          (await stored()).map(({ title }) => title),
-          titles,
-        );
+        const kept = (await stored()).map(({ title }) => title);
+        assert.deepEqual(kept, titles);
         const lines = (await textOf('csv')).split('\n').map((line) => line.split(',')[1] ?? '');
         assert.deepEqual(lines, [...titles.map((title) => `"${title}"`), '']);
       });

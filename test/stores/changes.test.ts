@@ -92,14 +92,8 @@ const SERIES = {
 
 for (const store of STORES) {
   describe(`followers on ${store.name}`, () => {
-    test('rule H1: a follower gets all books, then the changes of any program, and ends with the books of the list', async (context) => {
-      const { client, dbUrl, stop } = await startTestService(
-        await store.freshUrl(),
-        {},
-        undefined,
-        UNHURRIED,
-      );
-      context.after(stop);
+    test('rule H1: a follower gets all books, then the changes of any program, and ends with the books of the list', async () => {
+      const { client, dbUrl } = await startTestService(await store.freshUrl(), {}, undefined, UNHURRIED);
       const sql = (statement: string) => executeOn(dbUrl, statement);
       const empty = new Copy(client);
       await sql(SERIES[store.name](1500));
@@ -128,9 +122,8 @@ for (const store of STORES) {
       assert.deepEqual(await copy.readAll(), []);
     });
 
-    test('rules H1 and H4: heavy books and heavy states end a page, and none is left out', async (context) => {
-      const { client, stop } = await startTestService(await store.freshUrl());
-      context.after(stop);
+    test('rules H1 and H4: heavy books and heavy states end a page, and none is left out', async () => {
+      const { client } = await startTestService(await store.freshUrl());
       const copy = new Copy(client);
       assert.deepEqual(await copy.readAll(), []);
       for (let book = 1; book <= 7; book += 1) await client.create({ title: `${book}`.repeat(400_000) });
@@ -151,14 +144,13 @@ for (const store of STORES) {
       assert.deepEqual([years, pages > 1], [[4, 3, 2, 1, 0], true]);
     });
 
-    test('rule H1: a change is dated when it is noted, and an older book when the log begins', async (context) => {
+    test('rule H1: a change is dated when it is noted, and an older book when the log begins', async () => {
       const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
       await client.create({ title: 'Older' });
       await stop();
       for (const table of ['book_log', 'book_log_state']) await executeOn(dbUrl, `drop table ${table}`);
       const before = new Date().toISOString();
       const again = await startTestService(dbUrl, {}, undefined, UNHURRIED);
-      context.after(again.stop);
       await executeOn(dbUrl, SERIES[store.name](600));
       await new Copy(again.client).readPage(); // it notes them
       const began = new Date().toISOString();
@@ -177,7 +169,7 @@ for (const store of STORES) {
       assert.deepEqual([older?.change, older?.at, none], [null, dates[0], []]);
     });
 
-    test('rule H2: a cursor is no longer valid in another store, in a log that was made again, or beyond what is kept', async (context) => {
+    test('rule H2: a cursor is no longer valid in another store, in a log that was made again, or beyond what is kept', async () => {
       const brief = timesWith({ history: { day: 0, prune: 20 } });
       const service = await startTestService(await store.freshUrl());
       const { client } = service;
@@ -190,7 +182,6 @@ for (const store of STORES) {
         assert.deepEqual([status, message, data], [410, 'Cursor no longer valid', null]);
       };
       const other = await startTestService(await store.freshUrl());
-      context.after(other.stop);
       await other.client.create({ title: 'A' });
       await assertGone(other.client);
       for (const content of [
@@ -225,16 +216,13 @@ for (const store of STORES) {
       await damaged.stop();
       await executeOn(service.dbUrl, DAMAGE[store.name]);
       const repaired = await startTestService(service.dbUrl);
-      context.after(repaired.stop);
       await assertGone(repaired.client, last.path);
     });
 
-    test('rule H3: a request waits for a change of this process, of another one or of a program, and for the end of the service', async (context) => {
+    test('rule H3: a request waits for a change of this process, of another one or of a program, and for the end of the service', async () => {
       const dbUrl = await store.freshUrl();
       const service = await startTestService(dbUrl);
       const other = await startTestService(dbUrl);
-      context.after(other.stop);
-      context.after(service.stop);
       const copy = new Copy(service.client);
       await copy.readAll();
       const makers = [
@@ -266,8 +254,7 @@ for (const store of STORES) {
     });
 
     test('rules H3 and 22: all who wait get a large page, though their answers together have no room', async (context) => {
-      const { client, port, stop } = await startTestService(await store.freshUrl());
-      context.after(stop);
+      const { client, port } = await startTestService(await store.freshUrl());
       const copy = new Copy(client);
       await copy.readAll();
       const statuses = statusesOf(
@@ -281,9 +268,8 @@ for (const store of STORES) {
       assert.deepEqual([...new Set(await statuses)], ['HTTP/1.1 200']);
     });
 
-    test('rule H4: the history of a book has its states, of a removed one too', async (context) => {
-      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
-      context.after(stop);
+    test('rule H4: the history of a book has its states, of a removed one too', async () => {
+      const { client, dbUrl } = await startTestService(await store.freshUrl());
       const sql = (statement: string) => executeOn(dbUrl, statement);
       await sql(SERIES[store.name](700));
       await sql("update books set title = 'B', year = 1 where id = 350");
@@ -311,15 +297,14 @@ for (const store of STORES) {
       assert.deepEqual(titles(await statesOf(client, 1)), [null, 'Series 1 0']);
     });
 
-    test('rule H6: without a log of changes there are no changes and histories, and searches find all books', async (context) => {
+    test('rule H6: without a log of changes there are no changes and histories, and searches find all books', async () => {
       const brief = timesWith({ history: { prune: 20 } });
-      const { client, dbUrl, stop } = await startTestService(
+      const { client, dbUrl } = await startTestService(
         await store.freshUrl(),
         { HISTORY: 'off' },
         undefined,
         brief,
       );
-      context.after(stop);
       for (let year = 1; year <= 5; year += 1) await client.create({ title: 'Kept', year });
       for (const path of ['/changes', '/book/1/history', '/book/x/history'])
         assert.deepEqual((await client.request('GET', path, { token: null })).message, 'Not found');
@@ -332,10 +317,9 @@ for (const store of STORES) {
     });
 
     if (store === SQLITE) {
-      test('rule H1: a page ends when it is late, with the books that it has, and none is left out', async (context) => {
+      test('rule H1: a page ends when it is late, with the books that it has, and none is left out', async () => {
         const late = timesWith({ sqlite: { page: 0 } });
         const service = await startTestService(await store.freshUrl(), {}, undefined, late);
-        context.after(service.stop);
         const { client, dbUrl } = service;
         await executeOn(dbUrl, SERIES.SQLite(5));
         const copy = new Copy(client);
@@ -346,7 +330,7 @@ for (const store of STORES) {
         await copy.assertEqual();
       });
 
-      test('rule H2: a cursor is no longer valid in a file that was restored', async (context) => {
+      test('rule H2: a cursor is no longer valid in a file that was restored', async () => {
         const before = await startTestService(await store.freshUrl());
         await before.client.create({ title: 'A' });
         await before.stop();
@@ -359,7 +343,6 @@ for (const store of STORES) {
         await lost.stop();
         copyFileSync(`${file}.kept`, file);
         const restored = await startTestService(before.dbUrl);
-        context.after(restored.stop);
         for (const _ of [1, 2, 3]) {
           assert.equal((await restored.client.request('GET', copy.path)).status, 410);
           await restored.client.create({ title: 'Later' });
@@ -369,9 +352,8 @@ for (const store of STORES) {
 
     // The copy of a table would be none of Citus.
     if (store === POSTGRES && process.env[COORDINATOR] === undefined) {
-      test('rule H2: a cursor is no longer valid in a database whose dump was restored', async (context) => {
-        const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
-        context.after(stop);
+      test('rule H2: a cursor is no longer valid in a database whose dump was restored', async () => {
+        const { client, dbUrl } = await startTestService(await store.freshUrl());
         const copy = new Copy(client);
         await client.create({ title: 'A' });
         await copy.readAll();
@@ -387,7 +369,6 @@ for (const store of STORES) {
     if (store === POSTGRES) {
       test('rules H1 and H2: no follower waits for a transaction that another program leaves open, and what it has written comes at its end', async (context) => {
         const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
-        context.after(stop);
         const copy = new Copy(client, '/changes?limit=2');
         const program = await connectTo(context, dbUrl);
         for (let round = 1; round <= 3; round += 1) {
@@ -406,7 +387,6 @@ for (const store of STORES) {
         await stop();
         const brief = timesWith({ history: { day: 0, prune: 20 } });
         const pruning = await startTestService(dbUrl, {}, undefined, brief);
-        context.after(pruning.stop);
         await logPruned(dbUrl);
         assert.equal((await pruning.client.request('GET', copy.path)).status, 410); // it lacks a row that is gone
       });

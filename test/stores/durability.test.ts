@@ -24,11 +24,10 @@ const ENDLESS = 512 * 1024 * 1024;
 
 test('rules 13, 16 and 23: nothing shows a write before it is durable, and single reads do not wait for that', async (context) => {
   const times = timesWith({ sqlite: { idlePause: 5, catchUp: 5 } }); // the index tries to follow often, and searches do not wait for it
-  const { client, stop } = await startTestService(await SQLITE.freshUrl(), {}, undefined, times);
+  const { client } = await startTestService(await SQLITE.freshUrl(), {}, undefined, times);
   const old = await client.create({ title: 'old' });
   await waitUntil(async () => (await client.request('GET', '/books?q=old')).status === 200);
   const syncs = holdSyncs(context);
-  context.after(stop); // once they are let go
   const answered: string[] = [];
   const send = async (name: string, ...request: Parameters<Client['request']>) => {
     const answer = await client.request(...request);
@@ -64,10 +63,9 @@ test('rules 13, 16 and 23: nothing shows a write before it is durable, and singl
   assert.equal((await client.request('GET', `/book/${created.id}`)).status, 404);
 });
 
-test('rule 22: the log of writes starts over beside writers, reads, lists and searches', async (context) => {
+test('rule 22: the log of writes starts over beside writers, reads, lists and searches', async () => {
   const url = await SQLITE.freshUrl();
-  const { client, stop } = await startTestService(url);
-  context.after(stop);
+  const { client } = await startTestService(url);
   const log = `${fileOf(url)}-wal`;
   const [one, other] = [await client.create({}), await client.create({})];
   const end = startsOf(log) + 2;
@@ -91,7 +89,6 @@ test('rule 22: the log of writes starts over beside writers, reads, lists and se
 test('rule 28: a process whose sync is in progress shows what another one has acknowledged meanwhile', async (context) => {
   const dbUrl = await SQLITE.freshUrl();
   const [one, other] = [await startTestService(dbUrl), await startTestService(dbUrl)];
-  for (const { stop } of [one, other]) context.after(stop);
   const book = await one.client.create({ title: 'old' });
   const syncs = holdSyncs(context);
   const waiting = other.client.create({ title: 'waiting' });
@@ -109,12 +106,11 @@ test('rule 28: a process whose sync is in progress shows what another one has ac
   await waiting;
 });
 
-test('rule 23: a failed sync ends the process with code 74 and one sentence, and no write of it is answered', async (context) => {
+test('rule 23: a failed sync ends the process with code 74 and one sentence, and no write of it is answered', async () => {
   const { env, fail } = breakableSyncs();
   const DB_URL = await SQLITE.freshUrl();
   const start = async () => {
     const command = await startCommand({ ...ENVIRONMENT, ...env, DB_URL, LOG_LEVEL: 'info' });
-    context.after(() => command.stop());
     return { command, client: await Client.logIn(command) };
   };
   const { command, client } = await start();
@@ -130,21 +126,18 @@ test('rule 23: a failed sync ends the process with code 74 and one sentence, and
   assert.deepEqual((await again.client.list())[0], book);
 });
 
-test('rule 28: of several processes, one whose sync has failed is replaced', async (context) => {
+test('rule 28: of several processes, one whose sync has failed is replaced', async () => {
   const { env, fail } = breakableSyncs();
   const DB_URL = await SQLITE.freshUrl();
   const command = await startCommand({ ...ENVIRONMENT, ...env, DB_URL, LOG_LEVEL: 'info', WORKERS: '2' });
-  context.after(() => command.stop());
   const client = await Client.logIn(command);
   const repair = fail();
   await assert.rejects(client.request('POST', '/book', { body: {} }));
   repair();
   const exits = () => command.log.map((line) => JSON.parse(line)).filter(({ code }) => code !== undefined);
   await waitUntil(() => exits().length > 0);
-  assert.deepEqual(
-    exits().map(({ code }) => code),
-    [74],
-  );
+  const codes = exits().map(({ code }) => code);
+  assert.deepEqual(codes, [74]);
   await waitUntil(async () => (await client.request('POST', '/book', { body: {} })).status === 201);
 });
 

@@ -7,11 +7,10 @@ import { unusedPort } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { startTestService } from '../support/service.ts';
 
-test('rule 26: the host that accepts writes is found after one that is down', async (context) => {
+test('rule 26: the host that accepts writes is found after one that is down', async () => {
   const { host, href } = new URL(await freshDatabase());
   const hosts = `127.0.0.1:${await unusedPort()},${host}`;
-  const { client, stop } = await startTestService(href.replace(host, hosts));
-  context.after(stop);
+  const { client } = await startTestService(href.replace(host, hosts));
   assert.equal((await client.create({ title: 'here' })).title, 'here');
 });
 

@@ -12,9 +12,8 @@ const ROWS = {
 
 for (const store of STORES) {
   describe(`the log of changes on ${store.name}`, () => {
-    test('it has each change with the book as it was before, and new books as they were stored together', async (context) => {
-      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
-      context.after(stop);
+    test('it has each change with the book as it was before, and new books as they were stored together', async () => {
+      const { client, dbUrl } = await startTestService(await store.freshUrl());
       const sql = (statement: string) => executeOn(dbUrl, statement);
       await client.create({ title: 'A' });
       await client.request('POST', '/books', { body: [{ title: 'B' }, { title: 'C' }] });
@@ -45,9 +44,8 @@ for (const store of STORES) {
     });
 
     if (store === SQLITE)
-      test('it has the books that another program replaces', async (context) => {
-        const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
-        context.after(stop);
+      test('it has the books that another program replaces', async () => {
+        const { client, dbUrl } = await startTestService(await store.freshUrl());
         for (const title of ['A', 'B', 'C']) await client.create({ title });
         const sql = (statement: string) => executeOn(dbUrl, statement);
         await sql("insert or replace into books (id, title) values (1, 'A, replaced')");
@@ -69,9 +67,8 @@ for (const store of STORES) {
       });
 
     if (store === SQLITE)
-      test('it has new books once if triggers of others change them or store more', async (context) => {
-        const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
-        context.after(stop);
+      test('it has new books once if triggers of others change them or store more', async () => {
+        const { client, dbUrl } = await startTestService(await store.freshUrl());
         await runOn(
           dbUrl,
           `create trigger change before insert on books when new.title = 'third' begin
@@ -90,10 +87,9 @@ for (const store of STORES) {
         ]);
       });
 
-    test('each change has a number, while several programs store books together', async (context) => {
+    test('each change has a number, while several programs store books together', async () => {
       const dbUrl = await store.freshUrl();
       const services = [await startTestService(dbUrl), await startTestService(dbUrl)];
-      for (const { stop } of services) context.after(stop);
       const body = Array.from({ length: 1500 }, (_, year) => ({ year }));
       const storeAll = async ({ client }: (typeof services)[number]) => {
         for (let time = 0; time < 4; time += 1) {

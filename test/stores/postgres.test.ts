@@ -2,13 +2,13 @@
 // without rights, other settings. The contract itself is tested in test/contract.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { before, describe, type TestContext, test } from 'node:test';
 import type { Times } from '../../src/times.ts';
 import { countFound, indexAll, MAKE_AGAIN } from '../support/book-index.ts';
 import { exchange } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { settle } from '../support/elsewhere.ts';
-import { connectTo, execute, freshDatabase } from '../support/postgres.ts';
+import { connectTo, execute, freshDatabase, sessionsOf, waitingIn } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { compose } from '../support/raw-requests.ts';
 import { type RunningService, startTestService } from '../support/service.ts';
@@ -28,7 +28,6 @@ describe('PostgreSQL', { concurrency: true }, () => {
       service = await startTestService(await freshDatabase(), WITHOUT_INDEX);
       await service.client.create({}); // opens a connection
     });
-    after(() => service.stop());
 
     /** A creation, a change and a removal; the server aborts each so often. @returns also the years of the books left. */
     async function abort(code: string, times: number) {
@@ -64,16 +63,17 @@ describe('PostgreSQL', { concurrency: true }, () => {
       ['for any other reason, is sent once', 'P0001', 1],
     ] as const) {
       test(`rule 23: every time, ${title}; then it gets 503, and costs no connection`, async () => {
-        const before = await sessionsOf(service.dbUrl);
+        const connections = async () => new Set((await sessionsOf(service.dbUrl)).map(({ pid }) => pid));
+        const before = await connections();
         const { statuses, attempts, years } = await abort(code, 1_000_000);
         assert.deepEqual([statuses, attempts, years], [[503, 503, 503], Array(3).fill(sent), [1]]);
-        assert.deepEqual(before.difference(await sessionsOf(service.dbUrl)), new Set());
+        assert.deepEqual(before.difference(await connections()), new Set());
       });
     }
   });
 
   test('rule 23: a write whose answer is lost gets 503 and has happened once, and nothing more of it arrives', async (context) => {
-    const { client: other, dbUrl } = await start(context);
+    const { client: other, dbUrl } = await start();
     const [changed, removed] = [await other.create({ year: 1 }), await other.create({ year: 2 })];
     const holder = await connectTo(context, dbUrl);
     await holder.query(
@@ -85,14 +85,13 @@ describe('PostgreSQL', { concurrency: true }, () => {
        create trigger halt after insert or update or delete on books for each row execute function halt()`,
     );
     const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
-    context.after(() => proxy.stop());
-    const { client } = await start(context, proxiedUrl, { postgres: { query: 3000 } });
+    const { client } = await start(proxiedUrl, { postgres: { query: 3000 } });
     const answers = Promise.all([
       client.request('POST', '/book', { body: { year: 3 } }),
       client.request('PUT', `/book/${changed.id}`, { body: { title: 'changed' } }),
       client.request('DELETE', `/book/${removed.id}`),
     ]);
-    await waitUntil(async () => (await waitingStatements(dbUrl)).length === 3, answers);
+    await waitUntil(async () => (await waitingIn(dbUrl)).length === 3, answers);
     proxy.swallowAnswers();
     await holder.query('select pg_advisory_unlock(1)');
     for (const { status, headers } of await answers) {
@@ -100,13 +99,11 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.ok(Number(headers.get('retry-after')) > 0);
     }
     const books = await client.list(); // on a new connection: after a lost one, all are replaced
-    assert.deepEqual(
-      books.map(({ title, year }) => [title, year]),
-      [
-        ['changed', 1],
-        ['', 3],
-      ],
-    );
+    const found = books.map(({ title, year }) => [title, year]);
+    assert.deepEqual(found, [
+      ['changed', 1],
+      ['', 3],
+    ]);
     assert.ok(proxy.resets >= 3); // what those connections have not delivered yet never arrives
     const written = await execute(dbUrl, 'select what from written order by what');
     assert.deepEqual(written, [{ what: 'DELETE' }, { what: 'INSERT' }, { what: 'UPDATE' }]);
@@ -114,7 +111,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
 
   test('rule 23: while the table is locked, requests get 503 and change nothing; once it is free, no request is refused', async (context) => {
     const times = { books: { deadline: 3000, queue: 2000 }, postgres: { listLock: 1000 } };
-    const service = await start(context, undefined, times);
+    const service = await start(undefined, times);
     const { client, dbUrl } = service;
     const book = await client.create({ title: 'here' });
     const path = `/book/${book.id}`;
@@ -130,7 +127,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
     for (const { status, message } of answers) {
       assert.deepEqual([status, message], [503, 'Service unavailable']);
     }
-    await waitUntil(async () => (await sessionsOf(dbUrl, "wait_event_type = 'Lock'")).size === 0); // the server ends them
+    await waitUntil(async () => (await waitingIn(dbUrl)).length === 0); // the server ends them
     await locker.query('commit');
     const reads = await exchange(service, compose('GET', path, client).repeat(32), 32); // all of them at once
     assert.deepEqual(new Set(reads.map(({ status }) => status)), new Set([200]));
@@ -142,21 +139,21 @@ describe('PostgreSQL', { concurrency: true }, () => {
     await (await startTestService(dbUrl, WITHOUT_INDEX)).stop();
     const locker = await connectTo(context, dbUrl);
     await settle(dbUrl);
-    const { client } = await start(context, dbUrl);
+    const { client } = await start(dbUrl);
     const { id } = await client.create({ title: 'Emma' });
     await client.request('PUT', `/book/${id}`, { body: { year: 1815 } }); // where the text NULL may be no null
     await locker.query('begin; lock table books in access exclusive mode');
     const [listed, exported] = [client.list(), runCommand(['export'], { DB_URL: dbUrl })];
     const isLong = `wait_event_type = 'Lock' and clock_timestamp() - query_start > '2.5 s'`; // settle has 2 s
-    const count = async () => (await sessionsOf(dbUrl, isLong)).size;
+    const count = async () => (await sessionsOf(dbUrl, isLong)).length;
     await waitUntil(async () => (await count()) === 2, Promise.race([listed, exported]));
     await locker.query('commit');
     assert.equal((await listed).length, 1);
     assert.equal((await exported).stdout, 'id,title,author,year\n1,"Emma","",1815\n');
   });
 
-  test('rule 23: an acknowledged write is on disk even if the database has synchronous_commit off', async (context) => {
-    const { client, dbUrl } = await start(context);
+  test('rule 23: an acknowledged write is on disk even if the database has synchronous_commit off', async () => {
+    const { client, dbUrl } = await start();
     await execute(
       dbUrl,
       `alter database ${new URL(dbUrl).pathname.slice(1)} set synchronous_commit = off;
@@ -165,7 +162,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
          $$ begin insert into commits values (current_setting('synchronous_commit')); return null; end $$;
        create trigger note after insert or update or delete on books for each row execute function note()`,
     );
-    const later = await start(context, dbUrl);
+    const later = await start(dbUrl);
     const { id } = await later.client.create({});
     await later.client.request('PUT', `/book/${id}`, { body: { year: 1 } });
     await later.client.request('DELETE', `/book/${id}`);
@@ -182,7 +179,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       await execute(dbUrl, `${books}; analyze books`);
       // The scans of a connection are counted once it has ended.
       const countScans = async () => {
-        await waitUntil(async () => (await sessionsOf(dbUrl)).size === 0);
+        await waitUntil(async () => (await sessionsOf(dbUrl)).length === 0);
         const sql = "select seq_tup_read, idx_scan from pg_stat_user_tables where relname = 'books'";
         const [row] = await execute<{ seq_tup_read: string; idx_scan: string }>(dbUrl, sql);
         return { read: Number(row?.seq_tup_read), indexed: Number(row?.idx_scan) };
@@ -207,10 +204,10 @@ describe('PostgreSQL', { concurrency: true }, () => {
         { id: 1, title: '', author: '', year: 0 },
       ],
     ] as const) {
-      test(`rule 27: ${title}`, async (context) => {
+      test(`rule 27: ${title}`, async () => {
         const dbUrl = await freshDatabase();
         await execute(dbUrl, sql);
-        const { client } = await start(context, dbUrl);
+        const { client } = await start(dbUrl);
         assert.deepEqual(await client.list(), [first]);
         const body = { title: 't', author: 'a'.repeat(100), year: 9007199254740991 };
         assert.deepEqual(await client.create(body), { id: 2, ...body });
@@ -218,18 +215,18 @@ describe('PostgreSQL', { concurrency: true }, () => {
     }
 
     test('rule 27: a start that must change the table waits for those who read it, but not for ever; others go on', async (context) => {
-      const { client, dbUrl } = await start(context);
+      const { client, dbUrl } = await start();
       await execute(dbUrl, 'alter table books alter column author type varchar(40)'); // as older versions did
       const book = await client.create({ title: 'Emma' });
       const dump = await connectTo(context, dbUrl);
       await dump.query('begin; lock table books in access share mode');
-      const impatient = start(context, dbUrl, { postgres: { structureWait: 100 } });
+      const impatient = start(dbUrl, { postgres: { structureWait: 100 } });
       await assert.rejects(
         impatient,
         /^Error: DB_URL: .* other programs use a table that must be changed: .*\.$/,
       );
-      const starting = start(context, dbUrl, PATIENT);
-      await waitUntil(async () => (await waitingStatements(dbUrl)).length > 0, starting);
+      const starting = start(dbUrl, PATIENT);
+      await waitUntil(async () => (await waitingIn(dbUrl)).length > 0, starting);
       assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, book);
       assert.equal((await client.request('PUT', `/book/${book.id}`, { body: {} })).status, 200);
       await dump.query('commit');
@@ -243,7 +240,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       const tables = 'books, book_requests, book_log, book_log_state, book_index, book_index_state';
       const url = await asUserOf(context, dbUrl, tables);
       await execute(dbUrl, 'insert into books (id) select generate_series(1, 10)');
-      const { client } = await start(context, url, undefined, {});
+      const { client } = await start(url, undefined, {});
       const { id } = await client.create({ title: 'x' });
       assert.equal(id, 11);
       await execute(dbUrl, 'insert into books (id) select generate_series(12, 20)');
@@ -261,7 +258,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl)).stop();
       await execute(dbUrl, 'alter function book_log_write() set search_path from current');
-      const { client } = await start(context, dbUrl, undefined, {});
+      const { client } = await start(dbUrl, undefined, {});
       const clerk = await connectTo(context, await asUserOf(context, dbUrl, 'books'));
       await clerk.query('create temporary table book_log (book bigint, last bigint)');
       await clerk.query("insert into books (title) values ('by the clerk')");
@@ -274,18 +271,18 @@ describe('PostgreSQL', { concurrency: true }, () => {
       await (await startTestService(dbUrl, WITHOUT_INDEX)).stop();
       const url = await asUserOf(context, dbUrl, 'books, book_requests, book_log, book_log_state');
       await assert.rejects(startTestService(url), /start the service once as the owner/);
-      const { client } = await start(context, url);
+      const { client } = await start(url);
       await client.create({});
       assert.equal((await client.list()).length, 1);
     });
 
-    test('rule 12: after books that were inserted with ids, every process gives the next free id, also while it runs', async (context) => {
+    test('rule 12: after books that were inserted with ids, every process gives the next free id, also while it runs', async () => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl, WITHOUT_INDEX)).stop();
       const insert = `insert into books (id)
         select generate_series(last + 1, last + 700) from (select coalesce(max(id), 0) as last from books) as books`;
       await execute(dbUrl, insert);
-      const services = await Promise.all([start(context, dbUrl), start(context, dbUrl)]);
+      const services = await Promise.all([start(dbUrl), start(dbUrl)]);
       for (let year = 1; year <= 2; year += 1) {
         const create = ({ client }: RunningService) =>
           Array.from({ length: 30 }, () => client.create({ year }));
@@ -297,13 +294,13 @@ describe('PostgreSQL', { concurrency: true }, () => {
     });
 
     test('rule 12: an id drawn while another process starts is not given out again', async (context) => {
-      const { dbUrl } = await start(context);
+      const { dbUrl } = await start();
       const locker = await connectTo(context, dbUrl);
       await execute(dbUrl, 'insert into books (id) values (3)');
       const draw = "select nextval('books_id_seq') from generate_series";
       await locker.query(`begin; insert into books ${draw}(1, 2)`);
-      const second = start(context, dbUrl, PATIENT);
-      await waitUntil(async () => (await waitingStatements(dbUrl)).length > 0, second);
+      const second = start(dbUrl, PATIENT);
+      await waitUntil(async () => (await waitingIn(dbUrl)).length > 0, second);
       await locker.query(`${draw}(3, 5); commit`);
       assert.equal((await (await second).client.create({})).id, 6);
     });
@@ -328,7 +325,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       });
     }
 
-    test('rule 27: a table in partitions is refused with the statements that make it whole, and keeps books and ids', async (context) => {
+    test('rule 27: a table in partitions is refused with the statements that make it whole, and keeps books and ids', async () => {
       const url = await freshDatabase();
       await execute(
         url,
@@ -346,14 +343,12 @@ describe('PostgreSQL', { concurrency: true }, () => {
         /^DB_URL: .* cannot be opened: its table "books" is in partitions, which are no longer served: .* run "([^"]+)" as its owner, and grant its rights again\.$/;
       assert.match(message, sentence);
       await execute(url, sentence.exec(message)?.[1] ?? '');
-      const { client } = await start(context, url);
-      assert.deepEqual(
-        (await client.list()).map(({ id, title }) => [id, title]),
-        [
-          [1, 'A'],
-          [2, 'B'],
-        ],
-      );
+      const { client } = await start(url);
+      const found = (await client.list()).map(({ id, title }) => [id, title]);
+      assert.deepEqual(found, [
+        [1, 'A'],
+        [2, 'B'],
+      ]);
       assert.equal((await client.create({})).id, 3);
     });
 
@@ -366,8 +361,8 @@ describe('PostgreSQL', { concurrency: true }, () => {
       await assert.rejects(startTestService(latin), /^Error: DB_URL: .* its encoding is LATIN1, /);
     });
 
-    test('rule 12: no id beyond 2^53-1 is ever given out', async (context) => {
-      const { client, dbUrl } = await start(context);
+    test('rule 12: no id beyond 2^53-1 is ever given out', async () => {
+      const { client, dbUrl } = await start();
       await execute(dbUrl, "select setval('books_id_seq', 9007199254740990)");
       const last = await client.create({ title: 'last' });
       assert.equal(last.id, 9007199254740991);
@@ -394,15 +389,12 @@ async function asUserOf(context: TestContext, dbUrl: string, tables: string): Pr
 
 /** Starts a service that stops at the end of the test, on a new database unless one is given. */
 async function start(
-  context: TestContext,
   dbUrl?: string,
   times?: { readonly [Area in keyof Times]?: Partial<Times[Area]> },
   env: Record<string, string> = WITHOUT_INDEX,
 ): Promise<RunningService> {
   const url = dbUrl ?? (await freshDatabase());
-  const service = await startTestService(url, env, undefined, times && timesWith(times));
-  context.after(() => service.stop());
-  return service;
+  return startTestService(url, env, undefined, times && timesWith(times));
 }
 
 /** Makes the server abort the next `times` transactions that write. */
@@ -418,19 +410,4 @@ async function giveUp(dbUrl: string, code: string, times: number): Promise<void>
        end $$;
      create or replace trigger give_up before insert or update or delete on books execute function give_up()`,
   );
-}
-
-/** The process numbers of the server's other sessions in this database. */
-async function sessionsOf(dbUrl: string, which = 'true'): Promise<Set<number>> {
-  const rows = await execute<{ pid: number }>(
-    dbUrl,
-    `select pid from pg_stat_activity
-     where datname = current_database() and pid <> pg_backend_pid() and ${which}`,
-  );
-  return new Set(rows.map(({ pid }) => pid));
-}
-
-/** Statements that wait for a lock. */
-async function waitingStatements(dbUrl: string): Promise<readonly number[]> {
-  return [...(await sessionsOf(dbUrl, "wait_event_type = 'Lock'"))];
 }

@@ -8,7 +8,7 @@ import type pg from 'pg';
 import { runCommand } from '../support/command.ts';
 import { assertOnlyRead } from '../support/only-read.ts';
 import { connectTo, execute, freshDatabase } from '../support/postgres.ts';
-import { startTestService, temporaryFolder, testOnPostgres } from '../support/service.ts';
+import { startTestService, temporaryFolder, testOnPostgres as test } from '../support/service.ts';
 
 /** A connection of a new role. @param rights statements that give it some; `ROLE` is its name. */
 async function connectAs(context: TestContext, dbUrl: string, rights = 'select'): Promise<pg.Client> {
@@ -58,93 +58,79 @@ const ALL_MAY_EXECUTE = `
 const rowsOfLog = (dbUrl: string) => execute(dbUrl, 'select * from book_log order by number');
 
 describe('the rights of other roles on PostgreSQL', () => {
-  testOnPostgres(
-    'nobody but the owner may execute what runs as the owner: a start sees to it, and keeps the log',
-    async (context) => {
-      const dbUrl = await freshDatabase();
-      const before = await startTestService(dbUrl);
-      await before.client.create({ title: 'A' });
-      const newcomer = await connectAs(context, dbUrl);
-      await newcomer.query(OWN_TABLES);
-      const refuses = async () => {
-        for (const trigger of OWN_TRIGGERS)
-          await assert.rejects(
-            newcomer.query(trigger),
-            /^error: permission denied for function book_log_write$/,
-          );
-      };
-      await refuses();
-      await before.stop();
-      await execute(dbUrl, ALL_MAY_EXECUTE.replaceAll('ROLE', String(newcomer.user)));
-      const rows = await rowsOfLog(dbUrl);
-      const { client, stop } = await startTestService(dbUrl);
-      context.after(stop);
-      await refuses();
-      assert.deepEqual(await rowsOfLog(dbUrl), rows);
-      await client.create({ title: 'B' });
-      assert.equal((await rowsOfLog(dbUrl)).length, rows.length + 1);
-    },
-  );
+  test('nobody but the owner may execute what runs as the owner: a start sees to it, and keeps the log', async (context) => {
+    const dbUrl = await freshDatabase();
+    const before = await startTestService(dbUrl);
+    await before.client.create({ title: 'A' });
+    const newcomer = await connectAs(context, dbUrl);
+    await newcomer.query(OWN_TABLES);
+    const refuses = async () => {
+      for (const trigger of OWN_TRIGGERS)
+        await assert.rejects(
+          newcomer.query(trigger),
+          /^error: permission denied for function book_log_write$/,
+        );
+    };
+    await refuses();
+    await before.stop();
+    await execute(dbUrl, ALL_MAY_EXECUTE.replaceAll('ROLE', String(newcomer.user)));
+    const rows = await rowsOfLog(dbUrl);
+    const { client } = await startTestService(dbUrl);
+    await refuses();
+    assert.deepEqual(await rowsOfLog(dbUrl), rows);
+    await client.create({ title: 'B' });
+    assert.equal((await rowsOfLog(dbUrl)).length, rows.length + 1);
+  });
 
-  testOnPostgres(
-    'triggers that another role has made on its own tables, while it could, do nothing',
-    async (context) => {
-      const dbUrl = await freshDatabase();
-      const { client, stop } = await startTestService(dbUrl);
-      context.after(stop);
-      await client.create({ title: 'A' });
-      const newcomer = await connectAs(context, dbUrl, ALL_MAY_EXECUTE);
-      await newcomer.query(OWN_TABLES);
-      for (const trigger of OWN_TRIGGERS) await newcomer.query(trigger);
-      const rows = await rowsOfLog(dbUrl);
-      await newcomer.query(OWN_WRITES);
-      assert.deepEqual(await rowsOfLog(dbUrl), rows);
-      await assert.rejects(newcomer.query('select from public.books'), /permission denied for table books/);
-      assert.equal((await client.list()).length, 1);
-    },
-  );
+  test('triggers that another role has made on its own tables, while it could, do nothing', async (context) => {
+    const dbUrl = await freshDatabase();
+    const { client } = await startTestService(dbUrl);
+    await client.create({ title: 'A' });
+    const newcomer = await connectAs(context, dbUrl, ALL_MAY_EXECUTE);
+    await newcomer.query(OWN_TABLES);
+    for (const trigger of OWN_TRIGGERS) await newcomer.query(trigger);
+    const rows = await rowsOfLog(dbUrl);
+    await newcomer.query(OWN_WRITES);
+    assert.deepEqual(await rowsOfLog(dbUrl), rows);
+    await assert.rejects(newcomer.query('select from public.books'), /permission denied for table books/);
+    assert.equal((await client.list()).length, 1);
+  });
 
-  testOnPostgres(
-    'a role that may only write books cannot say what its writes are a part of',
-    async (context) => {
-      const dbUrl = await freshDatabase();
-      const { client, stop } = await startTestService(dbUrl);
-      context.after(stop);
-      const since = new Date().toISOString();
-      for (const title of ['A', 'B']) await client.create({ title });
-      await client.request('PUT', '/book/1', { body: { year: 1 } });
-      const { data } = await client.request('GET', '/book/1/history?limit=1');
-      const undone = await client.request('POST', '/undo', { body: { change: data[0].change } });
-      const clerk = await connectAs(
-        context,
-        dbUrl,
-        'grant select, insert, update, delete on books to ROLE; grant usage on sequence books_id_seq to ROLE',
-      );
-      const part = `undo ${undone.data.change}`;
-      await clerk.query(`set book_catalogue.part_of = '${part}'; set book_catalogue.event = '${part}'`);
-      await clerk.query(
-        "begin; delete from books where id = 2; insert into books (title) values ('C'); commit",
-      );
-      const parts = await execute(
-        dbUrl,
-        "select book::integer from book_log where event = 'undo' and book > 0",
-      );
-      assert.deepEqual(parts, [{ book: 1 }]);
-      const { message } = await client.request('POST', '/undo', { body: { change: undone.data.change } });
-      assert.equal(message, 'Changes undone successfully');
-      assert.deepEqual(
-        (await client.list()).map(({ title, year }) => [title, year]),
-        [
-          ['A', 1],
-          ['C', 0],
-        ],
-      );
-      assert.equal((await client.request('POST', '/undo', { body: { since } })).data.undone, 2);
-      assert.deepEqual(await client.list(), []);
-    },
-  );
+  test('a role that may only write books cannot say what its writes are a part of', async (context) => {
+    const dbUrl = await freshDatabase();
+    const { client } = await startTestService(dbUrl);
+    const since = new Date().toISOString();
+    for (const title of ['A', 'B']) await client.create({ title });
+    await client.request('PUT', '/book/1', { body: { year: 1 } });
+    const { data } = await client.request('GET', '/book/1/history?limit=1');
+    const undone = await client.request('POST', '/undo', { body: { change: data[0].change } });
+    const clerk = await connectAs(
+      context,
+      dbUrl,
+      'grant select, insert, update, delete on books to ROLE; grant usage on sequence books_id_seq to ROLE',
+    );
+    const part = `undo ${undone.data.change}`;
+    await clerk.query(`set book_catalogue.part_of = '${part}'; set book_catalogue.event = '${part}'`);
+    await clerk.query(
+      "begin; delete from books where id = 2; insert into books (title) values ('C'); commit",
+    );
+    const parts = await execute(
+      dbUrl,
+      "select book::integer from book_log where event = 'undo' and book > 0",
+    );
+    assert.deepEqual(parts, [{ book: 1 }]);
+    const { message } = await client.request('POST', '/undo', { body: { change: undone.data.change } });
+    assert.equal(message, 'Changes undone successfully');
+    const found = (await client.list()).map(({ title, year }) => [title, year]);
+    assert.deepEqual(found, [
+      ['A', 1],
+      ['C', 0],
+    ]);
+    assert.equal((await client.request('POST', '/undo', { body: { since } })).data.undone, 2);
+    assert.deepEqual(await client.list(), []);
+  });
 
-  testOnPostgres('rule 27: a role that cannot take a right back refuses to start', async (context) => {
+  test('rule 27: a role that cannot take a right back refuses to start', async (context) => {
     const dbUrl = await freshDatabase();
     await (await startTestService(dbUrl)).stop();
     const clerk = await connectAs(context, dbUrl, 'grant all on all tables in schema public to ROLE');
@@ -159,145 +145,120 @@ describe('the rights of other roles on PostgreSQL', () => {
     await (await startTestService(url.href, { FIND: 'off' })).stop();
   });
 
-  testOnPostgres(
-    'rules 13 and 27: a start, export, import and copy refuse a table of which policies hide rows from the role, and only that',
-    async (context) => {
-      const dbUrl = await freshDatabase();
-      const owners = await startTestService(dbUrl);
-      await owners.client.create({ title: 'A' });
-      await owners.client.request('GET', '/books?q=a'); // the index is complete
-      await owners.stop();
-      const roleUrl = await newRole(context, dbUrl, SERVING);
-      const role = new URL(roleUrl).username;
-      const file = join(temporaryFolder(), 'books.csv');
-      writeFileSync(file, 'title\nB\n');
-      const sentence = (table: string) =>
-        `DB_URL: ${roleUrl.replace(/\/\/.*@/, '//')} cannot be opened: row level security hides rows of its table "${table}"` +
-        ' from this role: give it the attribute bypassrls, or a policy that shows all.';
-      const refuses = async (table: string) =>
-        await assert.rejects(startTestService(roleUrl), { message: sentence(table) });
-      const serves = async (url = roleUrl) => {
-        const { client, stop } = await startTestService(url);
-        assert.equal((await client.list()).length, 1);
-        assert.equal((await client.request('GET', '/books?q=a')).data.length, 1);
-        for (const headers of [{}, { 'if-match': '*' }])
-          assert.equal((await client.request('PUT', '/book/1', { body: { year: 1 }, headers })).status, 200);
-        await stop();
-        assert.match((await runCommand(['export'], { DB_URL: url })).stderr, /^1 book exported\.\n$/);
-      };
-      await serves();
-      for (const table of [
-        'book_index',
-        'book_index_state',
-        'book_log',
-        'book_log_state',
-        'book_requests',
-        'books',
-      ]) {
-        await execute(dbUrl, `alter table ${table} enable row level security`);
-        await refuses(table);
-        await execute(dbUrl, `alter table ${table} disable row level security`);
-      }
-
-      await execute(dbUrl, 'alter table books enable row level security');
-      for (const command of [['export'], ['import', file], ['undo', '--list'], ['forget', '1']]) {
-        const { code, stdout, stderr } = await runCommand(command, { DB_URL: roleUrl });
-        assert.deepEqual([code, stdout, stderr.split('\n').at(-2)], [1, '', sentence('books')]);
-      }
-      const copy = ['copy', roleUrl, `sqlite:${join(temporaryFolder(), 'books.db')}`];
-      assert.match((await runCommand(copy, {})).stderr, /^FROM: .* hides rows of its table "books"/);
-      await serves(dbUrl); // a superuser
-      await execute(dbUrl, `alter role ${role} bypassrls`);
-      await serves();
-      await execute(dbUrl, `alter role ${role} nobypassrls; alter table books owner to ${role}`);
-      await serves();
-      await execute(dbUrl, 'alter table books force row level security');
-      await refuses('books');
-      await execute(dbUrl, `alter table books owner to postgres; grant all on books to ${role}`);
-      await execute(dbUrl, `create policy whole on books to ${role} using (true)`);
-      await serves();
-      await execute(dbUrl, `create policy less on books as restrictive for select using (title <> 'A')`);
-      await refuses('books');
-      await execute(dbUrl, 'drop policy less on books; alter policy whole on books using (year < 0)');
-      await refuses('books');
-      await execute(
-        dbUrl,
-        'drop policy whole on books; create policy whole on books for select using (true)',
-      );
-      await refuses('books'); // a change would find no book
-    },
-  );
-
-  testOnPostgres(
-    'rule 13: a service from whose role rows are hidden while it runs shows none instead of some',
-    async (context) => {
-      const dbUrl = await freshDatabase();
-      const owners = await startTestService(dbUrl);
-      await owners.client.create({ title: 'A' });
-      await owners.stop();
-      const roleUrl = await newRole(context, dbUrl, SERVING);
-      const { client, stop } = await startTestService(roleUrl);
-      context.after(stop);
-      const paths = ['/books', '/books?title=a', '/book/1', '/changes', '/book/1/history'];
-      const statuses = async () =>
-        await Promise.all(paths.map(async (path) => (await client.request('GET', path)).status));
-      assert.deepEqual(await statuses(), [200, 200, 200, 200, 200]);
-      await execute(dbUrl, "create policy others on books using (title <> 'A')");
-      await execute(dbUrl, 'alter table books enable row level security');
-      assert.deepEqual(await statuses(), [503, 503, 503, 503, 503]);
-      await execute(dbUrl, 'alter table books disable row level security');
-      assert.deepEqual(await statuses(), [200, 200, 200, 200, 200]);
-    },
-  );
-
-  testOnPostgres(
-    'export, copy FROM and undo without --yes only read: of a read-only database, and as a role that may only read',
-    async (context) => {
-      const dbUrl = await freshDatabase();
-      const { client, stop } = await startTestService(dbUrl);
-      for (const title of ['A', 'B']) await client.create({ title });
-      const since = (await client.request('GET', '/book/1/history')).data[0].at;
+  test('rules 13 and 27: a start, export, import and copy refuse a table of which policies hide rows from the role, and only that', async (context) => {
+    const dbUrl = await freshDatabase();
+    const owners = await startTestService(dbUrl);
+    await owners.client.create({ title: 'A' });
+    await owners.client.request('GET', '/books?q=a'); // the index is complete
+    await owners.stop();
+    const roleUrl = await newRole(context, dbUrl, SERVING);
+    const role = new URL(roleUrl).username;
+    const file = join(temporaryFolder(), 'books.csv');
+    writeFileSync(file, 'title\nB\n');
+    const sentence = (table: string) =>
+      `DB_URL: ${roleUrl.replace(/\/\/.*@/, '//')} cannot be opened: row level security hides rows of its table "${table}"` +
+      ' from this role: give it the attribute bypassrls, or a policy that shows all.';
+    const refuses = async (table: string) =>
+      await assert.rejects(startTestService(roleUrl), { message: sentence(table) });
+    const serves = async (url = roleUrl) => {
+      const { client, stop } = await startTestService(url);
+      assert.equal((await client.list()).length, 1);
+      assert.equal((await client.request('GET', '/books?q=a')).data.length, 1);
+      for (const headers of [{}, { 'if-match': '*' }])
+        assert.equal((await client.request('PUT', '/book/1', { body: { year: 1 }, headers })).status, 200);
       await stop();
-      const readUrl = await newRole(
-        context,
-        dbUrl,
-        'grant select on books, book_log, book_log_state to ROLE',
-      );
-      await assertOnlyRead(readUrl, since);
-      await execute(
-        dbUrl,
-        `alter database ${new URL(dbUrl).pathname.slice(1)} set default_transaction_read_only = on`,
-      );
-      await assertOnlyRead(dbUrl, since);
-      for (const command of [
-        ['undo', '--since', since, '--yes'],
-        ['forget', '1', '--yes'],
-      ])
-        assert.match(
-          (await runCommand(command, { DB_URL: dbUrl })).stderr,
-          / cannot be opened: it is read-only\.\n$/,
-        );
-      const demanding = { DB_URL: `${dbUrl}?target_session_attrs=read-write` };
-      assert.match((await runCommand(['export'], demanding)).stderr, /: it is read-only\.\n$/);
-    },
-  );
+      assert.match((await runCommand(['export'], { DB_URL: url })).stderr, /^1 book exported\.\n$/);
+    };
+    await serves();
+    for (const table of [
+      ...['book_index', 'book_index_state', 'book_log', 'book_log_state', 'book_requests', 'books'],
+    ]) {
+      await execute(dbUrl, `alter table ${table} enable row level security`);
+      await refuses(table);
+      await execute(dbUrl, `alter table ${table} disable row level security`);
+    }
 
-  testOnPostgres(
-    'a table of version 1.0 is exported and copied by a role that may only read it',
-    async (context) => {
-      const dbUrl = await freshDatabase();
-      await execute(
-        dbUrl,
-        `create sequence books_id_seq;
+    await execute(dbUrl, 'alter table books enable row level security');
+    for (const command of [['export'], ['import', file], ['undo', '--list'], ['forget', '1']]) {
+      const { code, stdout, stderr } = await runCommand(command, { DB_URL: roleUrl });
+      assert.deepEqual([code, stdout, stderr.split('\n').at(-2)], [1, '', sentence('books')]);
+    }
+    const copy = ['copy', roleUrl, `sqlite:${join(temporaryFolder(), 'books.db')}`];
+    assert.match((await runCommand(copy, {})).stderr, /^FROM: .* hides rows of its table "books"/);
+    await serves(dbUrl); // a superuser
+    await execute(dbUrl, `alter role ${role} bypassrls`);
+    await serves();
+    await execute(dbUrl, `alter role ${role} nobypassrls; alter table books owner to ${role}`);
+    await serves();
+    await execute(dbUrl, 'alter table books force row level security');
+    await refuses('books');
+    await execute(dbUrl, `alter table books owner to postgres; grant all on books to ${role}`);
+    await execute(dbUrl, `create policy whole on books to ${role} using (true)`);
+    await serves();
+    await execute(dbUrl, `create policy less on books as restrictive for select using (title <> 'A')`);
+    await refuses('books');
+    await execute(dbUrl, 'drop policy less on books; alter policy whole on books using (year < 0)');
+    await refuses('books');
+    await execute(dbUrl, 'drop policy whole on books; create policy whole on books for select using (true)');
+    await refuses('books'); // a change would find no book
+  });
+
+  test('rule 13: a service from whose role rows are hidden while it runs shows none instead of some', async (context) => {
+    const dbUrl = await freshDatabase();
+    const owners = await startTestService(dbUrl);
+    await owners.client.create({ title: 'A' });
+    await owners.stop();
+    const roleUrl = await newRole(context, dbUrl, SERVING);
+    const { client } = await startTestService(roleUrl);
+    const paths = ['/books', '/books?title=a', '/book/1', '/changes', '/book/1/history'];
+    const statuses = async () =>
+      await Promise.all(paths.map(async (path) => (await client.request('GET', path)).status));
+    assert.deepEqual(await statuses(), [200, 200, 200, 200, 200]);
+    await execute(dbUrl, "create policy others on books using (title <> 'A')");
+    await execute(dbUrl, 'alter table books enable row level security');
+    assert.deepEqual(await statuses(), [503, 503, 503, 503, 503]);
+    await execute(dbUrl, 'alter table books disable row level security');
+    assert.deepEqual(await statuses(), [200, 200, 200, 200, 200]);
+  });
+
+  test('export, copy FROM and undo without --yes only read: of a read-only database, and as a role that may only read', async (context) => {
+    const dbUrl = await freshDatabase();
+    const { client, stop } = await startTestService(dbUrl);
+    for (const title of ['A', 'B']) await client.create({ title });
+    const since = (await client.request('GET', '/book/1/history')).data[0].at;
+    await stop();
+    const readUrl = await newRole(context, dbUrl, 'grant select on books, book_log, book_log_state to ROLE');
+    await assertOnlyRead(readUrl, since);
+    await execute(
+      dbUrl,
+      `alter database ${new URL(dbUrl).pathname.slice(1)} set default_transaction_read_only = on`,
+    );
+    await assertOnlyRead(dbUrl, since);
+    for (const command of [
+      ['undo', '--since', since, '--yes'],
+      ['forget', '1', '--yes'],
+    ])
+      assert.match(
+        (await runCommand(command, { DB_URL: dbUrl })).stderr,
+        / cannot be opened: it is read-only\.\n$/,
+      );
+    const demanding = { DB_URL: `${dbUrl}?target_session_attrs=read-write` };
+    assert.match((await runCommand(['export'], demanding)).stderr, /: it is read-only\.\n$/);
+  });
+
+  test('a table of version 1.0 is exported and copied by a role that may only read it', async (context) => {
+    const dbUrl = await freshDatabase();
+    await execute(
+      dbUrl,
+      `create sequence books_id_seq;
        create table books (id bigint primary key default nextval('books_id_seq'), title text not null default '',
          author text not null default '', year bigint not null default 0);
        insert into books (title) values ('A'), ('B')`,
-      );
-      const readUrl = await newRole(context, dbUrl, 'grant select on books to ROLE');
-      assert.match((await runCommand(['export'], { DB_URL: readUrl })).stderr, /^2 books exported/);
-      const copy = await runCommand(['copy', readUrl, `sqlite:${join(temporaryFolder(), 'books.db')}`], {});
-      assert.match(copy.stdout, /^2 books copied .*, verified/);
-      assert.deepEqual(await execute(dbUrl, "select to_regclass('book_log') as log"), [{ log: null }]);
-    },
-  );
+    );
+    const readUrl = await newRole(context, dbUrl, 'grant select on books to ROLE');
+    assert.match((await runCommand(['export'], { DB_URL: readUrl })).stderr, /^2 books exported/);
+    const copy = await runCommand(['copy', readUrl, `sqlite:${join(temporaryFolder(), 'books.db')}`], {});
+    assert.match(copy.stdout, /^2 books copied .*, verified/);
+    assert.deepEqual(await execute(dbUrl, "select to_regclass('book_log') as log"), [{ log: null }]);
+  });
 });

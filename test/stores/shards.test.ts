@@ -85,7 +85,6 @@ testOnPostgres(
   async (context) => {
     const { dbUrl, writer } = await filled(context, 1);
     const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
-    context.after(() => proxy.stop());
     const reader = await connectTo(context, proxiedUrl);
     proxy.cut();
     await assert.rejects(beginSnapshot(reader, LOCK, { ...TIMES, snapshots: 20 }, barrierTo(dbUrl, context)));

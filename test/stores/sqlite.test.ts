@@ -89,10 +89,7 @@ describe('a SQLite file', () => {
     file = fileOf(service.dbUrl);
     bulk = await (await readDbUrl(service.dbUrl)).openBulk('write', TIMES);
   });
-  after(async () => {
-    await bulk.close();
-    await service.stop();
-  });
+  after(() => bulk.close());
 
   test('rule 23: writes that wait for another process succeed once it is done', async (context) => {
     const other = open(context, service.dbUrl);
@@ -157,8 +154,8 @@ describe('a SQLite file', () => {
     assert.deepEqual((await booksOf(`sqlite:${path}`)).at(-1), book);
   });
 
-  test('rule 23: a file that is emptied: no write is acknowledged, and a read is right or 503', async (context) => {
-    const { client, dbUrl } = await start(context);
+  test('rule 23: a file that is emptied: no write is acknowledged, and a read is right or 503', async () => {
+    const { client, dbUrl } = await start();
     const book = await client.create({ title: 'here' });
     truncateSync(fileOf(dbUrl));
     for (const write of writesOf(client, book)) {
@@ -168,10 +165,9 @@ describe('a SQLite file', () => {
     }
   });
 
-  test('rule 23: while another process writes, reads succeed, writes get 503, and none is carried out later', async (context) => {
+  test('rule 23: while another process writes, reads succeed, writes get 503, and none is carried out later', async () => {
     const times = timesWith({ sqlite: { write: 2000 }, books: { deadline: 3000 } });
     const hasty = await startTestService(service.dbUrl, { FIND: 'off' }, undefined, times);
-    context.after(hasty.stop);
     const book = await client.create({ title: 'here' });
     const before = await client.list();
     const release = await holdWrites(service.dbUrl);
@@ -190,7 +186,7 @@ describe('a SQLite file', () => {
   });
 
   test('rules 9 and 23: what a trigger skips fails no write of another kind in its transaction', async (context) => {
-    const { client, dbUrl } = await start(context);
+    const { client, dbUrl } = await start();
     const book = await client.create({});
     const other = open(context, dbUrl);
     other.exec(`create trigger skip before insert on books when new.title = 'draft' begin select raise(ignore); end;
@@ -202,14 +198,12 @@ describe('a SQLite file', () => {
     ]);
     for (let time = 0; time < 10; time += 1) await client.request('GET', `/book/${book.id}`); // until they wait together
     other.exec('commit');
-    assert.deepEqual(
-      (await answers).map(({ status }) => status),
-      [200, 503, 404],
-    );
+    const statuses = (await answers).map(({ status }) => status);
+    assert.deepEqual(statuses, [200, 503, 404]);
   });
 
   test('rule 23: a search succeeds while the log of writes cannot be emptied', async (context) => {
-    const { client, dbUrl } = await start(context, undefined, 'on', timesWith({ sqlite: { walWait: 50 } }));
+    const { client, dbUrl } = await start(undefined, 'on', timesWith({ sqlite: { walWait: 50 } }));
     await client.create({ title: 'found' });
     await waitUntil(async () => (await client.request('GET', '/books?q=found')).data.length === 1);
     const [other, reader] = [open(context, dbUrl), open(context, dbUrl)];
@@ -227,7 +221,7 @@ describe('a SQLite file', () => {
   });
 
   test('rule 22: a list that is read slowly breaks off once the log of writes beside it is far too long', async (context) => {
-    const service = await start(context, undefined, 'off', timesWith({ lists: { long: 0 } }));
+    const service = await start(undefined, 'off', timesWith({ lists: { long: 0 } }));
     const { client, dbUrl } = service;
     const other = open(context, dbUrl);
     for (let book = 1; book <= 20; book += 1)
@@ -250,7 +244,6 @@ describe('a SQLite file', () => {
     const DB_URL = await SQLITE.freshUrl();
     const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', DB_URL };
     const limited = await startCommand(env, { setting: FILE_LIMIT });
-    context.after(() => limited.stop());
     const client = await Client.logIn(limited);
     const create = () => client.request('POST', '/book', { body: { title: 'x'.repeat(20_000) } });
     const stored: Book[] = [];
@@ -267,7 +260,7 @@ describe('a SQLite file', () => {
   });
 
   test('rule 12: a sequence that another program has led to its end continues after the last new book', async (context) => {
-    const { client, dbUrl } = await start(context);
+    const { client, dbUrl } = await start();
     for (const title of ['A', 'B']) await client.create({ title });
     await client.request('DELETE', '/book/2');
     for (const id of [3, 4]) {
@@ -300,14 +293,14 @@ describe('a SQLite file', () => {
     assert.equal(existsSync(path), false);
   });
 
-  test('rule 26: a file is reached through a symbolic link, unless that leads to nothing', async (context) => {
+  test('rule 26: a file is reached through a symbolic link, unless that leads to nothing', async () => {
     const folder = temporaryFolder();
     const link = join(folder, 'link.db');
     symlinkSync('books.db', link);
     const message = `${link} is a link to a file or folder that is missing.`;
-    await assert.rejects(start(context, `sqlite:${link}`), { message });
+    await assert.rejects(start(`sqlite:${link}`), { message });
     writeFileSync(join(folder, 'books.db'), '');
-    const { client } = await start(context, `sqlite:${link}`);
+    const { client } = await start(`sqlite:${link}`);
     const book = await client.create({ title: 'behind a link' });
     const files = ['books.db', 'books.db-shm', 'books.db-wal', 'link.db'];
     assert.deepEqual(readdirSync(folder).toSorted(), files);
@@ -315,7 +308,7 @@ describe('a SQLite file', () => {
   });
 
   test('rule 22: a search succeeds while a transaction of another program makes the log of writes long', async (context) => {
-    const { client, dbUrl } = await start(context, undefined, 'on', timesWith({ sqlite: { walWait: 50 } }));
+    const { client, dbUrl } = await start(undefined, 'on', timesWith({ sqlite: { walWait: 50 } }));
     await client.create({ title: 'found' });
     await waitUntil(async () => (await client.request('GET', '/books?q=found')).data.length === 1);
     const other = open(context, dbUrl);
@@ -339,15 +332,8 @@ describe('a SQLite file', () => {
 });
 
 /** Starts a service that stops at the end of the test, on a new file unless one is given. */
-async function start(
-  context: TestContext,
-  dbUrl?: string,
-  FIND = 'off',
-  times?: Times,
-): Promise<RunningService> {
-  const service = await startTestService(dbUrl ?? (await SQLITE.freshUrl()), { FIND }, undefined, times);
-  context.after(() => service.stop());
-  return service;
+async function start(dbUrl?: string, FIND = 'off', times?: Times): Promise<RunningService> {
+  return startTestService(dbUrl ?? (await SQLITE.freshUrl()), { FIND }, undefined, times);
 }
 
 /** The file of a store as another program has it open, until the end of a test. */
@@ -367,11 +353,10 @@ function writesOf(client: Client, { id }: Book): (() => Promise<Answer>)[] {
   ];
 }
 
-test('rule 22: no short search waits for a long one, which has its own thread', async (context) => {
+test('rule 22: no short search waits for a long one, which has its own thread', async () => {
   const books = { ...TIMES.books, shortSearch: -1 }; // no search is short
   const times = { ...TIMES, books };
-  const { client, stop } = await startTestService(await SQLITE.freshUrl(), {}, undefined, times);
-  context.after(stop);
+  const { client } = await startTestService(await SQLITE.freshUrl(), {}, undefined, times);
   const { id } = await client.create({ title: 'Emma' });
   const held: (() => void)[] = [];
   process.once('worker', (thread: Worker) => {

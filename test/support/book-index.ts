@@ -42,12 +42,11 @@ async function contentOf(dbUrl: string): Promise<readonly string[]> {
   if (!dbUrl.startsWith('sqlite:')) {
     return (await execute(dbUrl, 'select * from book_index order by id')).map((row) => JSON.stringify(row));
   }
-  const db = new DatabaseSync(fileOf(dbUrl), { timeout: BUSY_TIMEOUT });
+  using db = new DatabaseSync(fileOf(dbUrl), { timeout: BUSY_TIMEOUT });
   db.exec("create virtual table temp.words using fts5vocab(main, 'book_index_words', 'instance')");
   const rows = ['book_index order by id', 'temp.words order by term, doc, col'].flatMap((from) =>
     db.prepare(`select * from ${from}`).all(),
   );
-  db.close();
   return rows.map((row) => JSON.stringify(row));
 }
 

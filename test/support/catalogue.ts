@@ -2,7 +2,7 @@
 // test decides.
 
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import {
   BookCatalogue,
   BookChanged,
@@ -128,10 +128,10 @@ class Clock extends VirtualTime {
 }
 
 /** A test during which time passes as it decides. A call that has ended leaves no timer behind. */
-export function timed(title: string, work: (time: Clock) => Promise<void>): void {
-  test(title, async () => {
+export function timed(title: string, work: (time: Clock, context: TestContext) => Promise<void>): void {
+  test(title, async (context) => {
     const time = new Clock();
-    await time.during(() => work(time));
+    await time.during(() => work(time, context));
     assert.equal(time.pending, 0);
   });
 }

@@ -6,6 +6,7 @@ import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { run } from '../../src/cli.ts';
+import { atEnd } from './at-end.ts';
 import { type Served, servedAt, temporaryFolder } from './service.ts';
 import { waitUntil } from './wait.ts';
 
@@ -56,7 +57,7 @@ export async function runCommand(
   return ended;
 }
 
-/** Starts `serve` and waits until it listens; LOG_LEVEL must be one at which that is logged. */
+/** Starts `serve` until the end of the test, and waits until it listens; LOG_LEVEL must be one at which that is logged. */
 export async function startHere(env: Readonly<Record<string, string>>): Promise<CommandHere> {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<string>();
   const { stdout, ended } = begin([], env, { stop: stopped });
@@ -71,15 +72,17 @@ export async function startHere(env: Readonly<Record<string, string>>): Promise<
   if (line === undefined)
     throw new Error(`the service exited with code ${outcome?.code}: ${outcome?.stderr}`);
   const { url, page } = JSON.parse(line) as { url: string; page?: string };
+  const end = () => {
+    stop('SIGTERM');
+    return ended;
+  };
+  atEnd(end);
   return {
     ...servedAt(url, page),
     get log() {
       return log();
     },
-    stop() {
-      stop('SIGTERM');
-      return ended;
-    },
+    stop: end,
   };
 }
 

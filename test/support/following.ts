@@ -2,18 +2,16 @@
 // again, and answers get lost; and the check that the copy of each ends equal to the list of books (rules H1 to H3).
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type Answer, linksOf } from '../../conformance/answers.ts';
-import type { Book, RequestOptions } from '../../conformance/service.ts';
-import { Client, type Requester } from './client.ts';
-import { type Front, startFront } from './front.ts';
-import { connectTo, execute } from './postgres.ts';
+import type { Book } from '../../conformance/service.ts';
+import type { Requester } from './client.ts';
+import { connectTo } from './postgres.ts';
 import { random, randomSequence } from './random.ts';
-import { forwardOrLose } from './retrying.ts';
-import { ENVIRONMENT, type ServiceProcess, startServiceProcess } from './service.ts';
+import { Mortal } from './retrying.ts';
+import { ENVIRONMENT, startServiceProcess } from './service.ts';
 import { executeOn } from './sql.ts';
-import { dieYoung, killAll } from './sudden-death.ts';
+import { dieYoung, untilQuiet } from './sudden-death.ts';
 import { waitUntil } from './wait.ts';
 
 const WRITERS = 6;
@@ -84,7 +82,8 @@ export async function followThroughDeaths(
   progress: (figures: Figures) => void = () => {},
 ): Promise<Figures> {
   const figures = new Figures();
-  const services = [await Mortal.start(context, dbUrl), await Mortal.start(context, dbUrl)] as const;
+  const start = () => startServiceProcess(dbUrl);
+  const services = [await Mortal.start(context, start), await Mortal.start(context, start)] as const;
   const writers = new Writers(services, dbUrl, figures);
   const followers = ['without a wait', 'waits', 'waits', 'begins again', 'is slow', 'waits a second'].map(
     (habit, position) => new Follower(services, habit, position, figures),
@@ -123,7 +122,7 @@ export async function followThroughDeaths(
     await untilQuiet(dbUrl); // no write is in progress any more
     for (const follower of followers) await follower.readAll();
     for (const service of services) {
-      const books = await service.list();
+      const books = await service.direct.list();
       for (const follower of followers) follower.compare(books);
     }
     return figures;
@@ -131,64 +130,6 @@ export async function followThroughDeaths(
     writers.isStopped = true;
     for (const follower of followers) follower.isStopped = true;
     for (const service of services) await service.die();
-  }
-}
-
-/** Waits for the end of the transactions in progress on PostgreSQL: the server may carry on with those of a service that was killed. */
-async function untilQuiet(dbUrl: string): Promise<void> {
-  if (dbUrl.startsWith('sqlite:')) return;
-  const [now] = await execute<{ now: string }>(dbUrl, 'select clock_timestamp()::text as now');
-  const older = `select from pg_stat_activity where datname = current_database() and xact_start < '${now?.now}'`;
-  await waitUntil(async () => (await execute(dbUrl, older)).length === 0);
-}
-
-/** A service that is killed and started again, behind a network that loses answers. */
-class Mortal implements Requester {
-  readonly #dbUrl: string;
-  #service: ServiceProcess | undefined;
-  #client: Client | undefined;
-  #front: Front | undefined;
-
-  private constructor(dbUrl: string) {
-    this.#dbUrl = dbUrl;
-  }
-
-  static async start(context: Context, dbUrl: string): Promise<Mortal> {
-    const mortal = new Mortal(dbUrl);
-    mortal.#front = await startFront(context, (incoming, outgoing) => {
-      if (mortal.#service === undefined) incoming.socket.destroy();
-      else forwardOrLose(mortal.#service, incoming, outgoing);
-    });
-    await mortal.live();
-    return mortal;
-  }
-
-  async live(): Promise<void> {
-    const service = await startServiceProcess(this.#dbUrl);
-    this.#client = new Client(this.#front as Front, service.client.token);
-    this.#service = service;
-  }
-
-  async die(): Promise<void> {
-    const service = this.#service;
-    this.#service = undefined;
-    if (service === undefined) return;
-    const closed = once(service.process, 'close');
-    killAll(service);
-    await closed;
-  }
-
-  get isAlive(): boolean {
-    return this.#service !== undefined;
-  }
-
-  request(method: string, path: string, options?: RequestOptions): Promise<Answer> {
-    return (this.#client as Client).request(method, path, options);
-  }
-
-  /** Past the network. */
-  list(): Promise<Book[]> {
-    return (this.#service as ServiceProcess).client.list();
   }
 }
 

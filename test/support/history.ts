@@ -55,8 +55,10 @@ export class History {
   readonly #removed = new Set<number>();
   /** Lists that have ended, and are not checked yet. */
   #lists: readonly List[] = [];
-  /** Creations without an answer, by their fields: when the first one began, and how many books may come of them. */
-  readonly #unanswered = new Map<string, { begin: number; left: number }>();
+  /** Creations without an answer, by their fields: when the first one began, how many books may come of them, and the latest one. */
+  readonly #unanswered = new Map<string, { begin: number; left: number; id?: number }>();
+  /** By key, when the first creation with it began, and the books that came of it. */
+  readonly #keyed = new Map<string, { begin: number; ids: number[] }>();
   #fault: unknown;
   /** By id and tag, the books that were seen. */
   readonly #seen = new Map<number, Map<string, Book>>();
@@ -72,6 +74,8 @@ export class History {
       this.#moment += 1;
       const begin = this.#moment;
       this.#inProgress.add(begin);
+      const key = options.headers?.['idempotency-key'];
+      if (key !== undefined && !this.#keyed.has(key)) this.#keyed.set(key, { begin, ids: [] });
       const isMet = this.#conditionOf(path, options);
       let answer: Answer | undefined;
       try {
@@ -155,17 +159,25 @@ export class History {
     }
   }
 
+  /** Of the creations with one key, which have the same fields as no other, one takes effect. */
   #noteCreation(noted: Noted, sent: Partial<Fields>, position: number): void {
-    const { begin, answer } = noted;
+    const { answer, headers } = noted;
     const fields: Fields = { title: '', author: '', year: 0, ...sent };
+    const text = JSON.stringify(fields);
+    const keyed = this.#keyed.get(headers?.['idempotency-key'] ?? '');
+    const begin = keyed?.begin ?? noted.begin;
+    const before = keyed && this.#unanswered.get(text);
     if (answer?.status === 201) {
       const id: number = answer.data.id ?? answer.data[position];
-      this.#add(id, noted, creationOf({ id, ...fields }));
-      this.#see(answer);
-    } else if (answer === undefined) {
-      const key = JSON.stringify(fields);
-      const unanswered = this.#unanswered.get(key) ?? { begin, left: 0 };
-      this.#unanswered.set(key, unanswered);
+      const known = keyed?.ids[position] ?? before?.id;
+      assert.equal(known ?? id, id, `a key has stored the books ${known} and ${id}`);
+      if (keyed !== undefined) keyed.ids[position] = id;
+      if (before !== undefined) before.left = 0;
+      if (known === undefined) this.#add(id, { ...noted, begin }, creationOf({ id, ...fields }));
+      if (known === undefined) this.#see(answer);
+    } else if (answer === undefined && before === undefined && keyed?.ids[position] === undefined) {
+      const unanswered = this.#unanswered.get(text) ?? { begin, left: 0 };
+      this.#unanswered.set(text, unanswered);
       unanswered.left += 1;
     }
   }
@@ -240,6 +252,7 @@ export class History {
       `book ${id} exists, though no client created it: ${shown(fields)}`,
     );
     creation.left -= 1;
+    creation.id = id;
     const name = 'POST unanswered';
     const end = Number.POSITIVE_INFINITY;
     this.#bookOf(id).add({ name, begin: creation.begin, end, isOptional: true, apply: creationOf(listed) });

@@ -108,20 +108,8 @@ const HOSTS = [
 ];
 
 const BEFORE = [
-  '\r\n',
-  '\r\n\r\n',
-  '\n',
-  '\r',
-  '\n\n',
-  ' ',
-  '\t',
-  '\0',
-  '\r\r\n',
-  '\n\r\n',
-  '\r\n\n',
-  '\r\n ',
-  '\xef\xbb\xbf',
-  '\xff',
+  ...['\r\n', '\r\n\r\n', '\n', '\r', '\n\n', ' ', '\t', '\0', '\r\r\n', '\n\r\n', '\r\n\n', '\r\n '],
+  ...['\xef\xbb\xbf', '\xff'],
 ];
 
 /** Ways in which readers have differed, or might. */

@@ -1,10 +1,10 @@
-// Owns: writers that change the same books while the service, or its store, may fail at any moment; and the check that all
-// answers, and the stored books, are linearizable.
+// Owns: writers that change the same books while the service, or its store, may fail at any moment, and repeat creations without
+// an answer with their key; and the check that all answers, and the stored books, are linearizable.
 
 import assert from 'node:assert/strict';
 import type { Answer } from '../../conformance/answers.ts';
-import type { Book } from '../../conformance/service.ts';
-import type { Requester } from './client.ts';
+import type { Book, RequestOptions } from '../../conformance/service.ts';
+import { bare, type Requester } from './client.ts';
 import { History } from './history.ts';
 import { random, randomSequence } from './random.ts';
 
@@ -17,6 +17,14 @@ const SHELF = 100;
 /** Shares of the writes; the others are changes. */
 const CREATIONS = { few: 0.4, many: 0.2 };
 const REMOVALS = { few: 0.2, many: 0.4 };
+
+/** Shares of the creations: of arrays, of those that are sent twice at the same moment, and of repetitions while some have no answer. */
+const ARRAYS = 0.2;
+const TWICE = 0.2;
+const AGAIN = 0.5;
+
+/** The most books of an array. */
+const MOST_BOOKS = 4;
 
 /** The share of the changes that are of one field, and of the changes and removals that are made on a condition. */
 const ONE_FIELD = 0.3;
@@ -35,6 +43,8 @@ export interface Writer {
   write(around?: () => unknown): Promise<Outcome>;
 }
 
+type Creation = readonly ['POST', path: string, options: RequestOptions];
+
 export class Ledger {
   readonly #history = new History();
   /** Books that may be there, with the latest tag that was seen of each. */
@@ -46,6 +56,11 @@ export class Ledger {
   /** Writes that were acknowledged, and those whose outcome is unknown. */
   acknowledged = 0;
   unanswered = 0;
+  /** Creations that were answered by their key, and conditions that were not met. */
+  replays = 0;
+  unmet = 0;
+  /** Creations without an answer. */
+  readonly #lost: Creation[] = [];
 
   /** A client whose answers must agree with those of the writers. */
   of(client: Requester): Requester {
@@ -68,8 +83,12 @@ export class Ledger {
     return Array.from({ length: count }, () => this.writer(client));
   }
 
-  /** Compares all answers with the stored books. No write may be in progress, in the store neither. */
-  reconcile(listed: readonly Book[]): void {
+  /** Repeats what has no answer, and compares all answers with the stored books. No write may be in progress, in the store neither. */
+  async reconcile(client: Requester): Promise<void> {
+    const observed = this.of(client);
+    for (const creation of this.#lost.splice(0))
+      assert.equal((await observed.request(...creation)).status, 201, 'a creation is not carried out');
+    const listed = await client.list();
     this.#history.settle(listed);
     this.#books.clear();
     for (const { id } of listed) this.#books.set(id, null);
@@ -112,34 +131,80 @@ export class Ledger {
     const body = bookOf(this.#lastNumber);
     const shelf = this.#books.size < SHELF ? 'few' : 'many';
     const isNew = id === undefined || kind < CREATIONS[shelf];
+    if (isNew) return await this.#create(writer, client, draw, around);
     const isRemoved = kind < CREATIONS[shelf] + REMOVALS[shelf];
-    const [method, path, options]: Parameters<Requester['request']> = isNew
-      ? ['POST', '/book', { body }]
-      : isRemoved
-        ? ['DELETE', `/book/${id}`, { headers }]
-        : ['PUT', `/book/${id}`, { body: isOneField ? { year: body.year } : body, headers }];
-    if (!isNew) this.#inProgress = [...this.#inProgress, id];
+    const [method, options]: [string, RequestOptions] = isRemoved
+      ? ['DELETE', { headers }]
+      : ['PUT', { body: isOneField ? { year: body.year } : body, headers }];
+    const path = `/book/${id}`;
+    this.#inProgress = [...this.#inProgress, id];
     void around();
     const answer = await answerTo(client.request(method, path, options));
     void around();
-    if (!isNew) this.#inProgress = this.#inProgress.toSpliced(this.#inProgress.indexOf(id), 1);
+    this.#inProgress = this.#inProgress.toSpliced(this.#inProgress.indexOf(id), 1);
     if (typeof answer === 'string') {
       this.unanswered += 1;
       // No more writes without an answer come to this book: the states that are possible multiply with each.
-      if (!isNew) this.#books.delete(id);
+      this.#books.delete(id);
       return answer;
     }
-    const { status, data, message } = answer;
-    if (!isNew && status === 412) return undefined;
-    const written: number = data?.id ?? id;
+    const { status, message } = answer;
+    if (status === 412) this.unmet += 1;
+    if (status === 412) return undefined;
     const seen = answer.headers.get('etag');
-    if (seen === null) this.#books.delete(written);
-    else this.#books.set(written, seen);
-    if (!isNew && status === 404) return undefined;
-    assert.equal(status, isNew ? 201 : 200, `${method} ${path}: ${message}`);
-    writer.latest = `/book/${written}`;
+    if (seen === null) this.#books.delete(id);
+    else this.#books.set(id, seen);
+    if (status === 404) return undefined;
+    assert.equal(status, 200, `${method} ${path}: ${message}`);
+    writer.latest = path;
     this.acknowledged += 1;
     return 'acknowledged';
+  }
+
+  /** Stores new books, or some whose creation has had no answer. */
+  async #create(
+    writer: Writer,
+    client: Requester,
+    draw: () => number,
+    around: () => unknown,
+  ): Promise<Outcome> {
+    const creation = (draw() < AGAIN ? this.#lost.shift() : undefined) ?? this.#creation(draw);
+    const times = draw() < TWICE ? 2 : 1;
+    void around();
+    const sent = Array.from({ length: times }, () => answerTo(client.request(...creation)));
+    const outcomes = await Promise.all(sent);
+    void around();
+    const answers = outcomes.filter((outcome) => typeof outcome === 'object');
+    const [answer, other = answer] = answers;
+    if (answer === undefined) {
+      this.unanswered += 1;
+      this.#lost.push(creation);
+      return outcomes.includes('gone') ? 'gone' : 'unavailable';
+    }
+    assert.equal(answer.status, 201, `${creation[1]}: ${answer.message}`);
+    assert.deepEqual(bare(other as Answer), bare(answer));
+    const replays = answers.filter(({ headers }) => headers.get('idempotent-replayed') === 'true').length;
+    assert.ok(replays >= answers.length - 1, 'a key was carried out twice');
+    this.replays += replays;
+    for (const id of [answer.data].flat().map((one) => one.id ?? one)) {
+      // A replay has the tag of the book as it was.
+      this.#books.set(id, replays === 0 ? answer.headers.get('etag') : null);
+      writer.latest = `/book/${id}`;
+    }
+    this.acknowledged += 1;
+    return 'acknowledged';
+  }
+
+  /** A new one, with a key. */
+  #creation(draw: () => number): Creation {
+    const books = Array.from({ length: 1 + Math.floor(draw() * MOST_BOOKS) }, () => {
+      this.#lastNumber += 1;
+      return bookOf(this.#lastNumber);
+    });
+    const headers = { 'idempotency-key': `key-${this.#lastNumber}` };
+    return draw() < ARRAYS
+      ? ['POST', '/books', { body: books, headers }]
+      : ['POST', '/book', { body: books[0], headers }];
   }
 }
 

@@ -75,7 +75,7 @@ export class Load {
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#work;
-    this.#ledger.reconcile(await this.#services[0].list());
+    await this.#ledger.reconcile(this.#services[0]);
   }
 
   /** Rejects when a client gets an answer that it must not get. */

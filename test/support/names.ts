@@ -16,7 +16,7 @@ const collector = {
   test: (name: string) => names.push([...path, name].join(' ')),
 };
 Object.assign(globalThis, { collector });
-const nothing = ['before', 'after', 'beforeEach', 'afterEach'].map(
+const nothing = ['before', 'after', 'beforeEach', 'afterEach', 'getTestContext'].map(
   (name) => `export const ${name} = () => {};`,
 );
 const source = `export const { describe, test } = globalThis.collector; ${nothing.join(' ')}`;

@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { atEnd } from './at-end.ts';
 import { unusedPort } from './ports.ts';
 import { STORES_FOLDER } from './stores-folder.ts';
 import { waitUntil } from './wait.ts';
@@ -57,6 +58,7 @@ export class PostgresServer {
   }
 
   /**
+   * Starts a server, which is removed at the end of the test.
    * @param settings server settings, such as `ssl=on`.
    * @param files put into the server's data folder, by name.
    * @param template that of an older version, instead of the run's.
@@ -103,7 +105,9 @@ export class PostgresServer {
     const folder = await serverFolder(within);
     // A copy of the template's data, without the zeros of its log.
     await runProgram('cp', ['-Rp', '--sparse=always', join(template, 'data'), folder]);
-    return new PostgresServer(await unusedPort(), folder, template, settings);
+    const server = new PostgresServer(await unusedPort(), folder, template, settings);
+    atEnd(() => server.remove());
+    return server;
   }
 
   async #write(name: string, content: string): Promise<void> {
@@ -242,13 +246,6 @@ function optionsIn(folder: string) {
   return { ...ACCOUNT, cwd: folder, env: { ...process.env, LC_ALL: 'C' } };
 }
 
-/** A server and its standby, until the end of a test. */
-export async function startPair(context: { after(work: () => unknown): void }, settings?: readonly string[]) {
-  const { primary, standby } = await PostgresServer.startPair(settings);
-  context.after(() => Promise.all([primary.remove(), standby.remove()]));
-  return { primary, standby };
-}
-
 /** Another program, connected until the end of a test. */
 export async function connectTo(context: { after(work: () => unknown): void }, url: string) {
   const client = new pg.Client({ connectionString: url });
@@ -270,6 +267,16 @@ export async function execute<Row extends pg.QueryResultRow>(url: string, sql: s
   }
   return (await program.query<Row>(sql)).rows;
 }
+
+/** The sessions of other programs in this database. */
+export function sessionsOf(url: string, which = 'true') {
+  const others = 'datname = current_database() and pid <> pg_backend_pid()';
+  const sessions = `select pid, state from pg_stat_activity where ${others} and ${which}`;
+  return execute<{ pid: number; state: string }>(url, sessions);
+}
+
+/** Those whose statement waits for a lock. */
+export const waitingIn = (url: string) => sessionsOf(url, "wait_event_type = 'Lock'");
 
 /** Milliseconds since 1970: another run may have had a process of the same number. */
 const BEGAN = Date.now();

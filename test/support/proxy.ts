@@ -2,6 +2,7 @@
 
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { atEnd } from './at-end.ts';
 
 /** On this machine without a host. */
 interface Endpoint {
@@ -28,10 +29,13 @@ export class TcpProxy {
     server.on('connection', (client) => this.#pass(client));
   }
 
+  /** It ends with the test. */
   static async start(target: Endpoint): Promise<TcpProxy> {
     const server = createServer({ noDelay: true }).listen(0, '127.0.0.1');
     await once(server, 'listening');
-    return new TcpProxy(server, target);
+    const proxy = new TcpProxy(server, target);
+    atEnd(() => proxy.stop());
+    return proxy;
   }
 
   /** A proxy to a database, and the URL of the database through it. */
@@ -69,6 +73,7 @@ export class TcpProxy {
   }
 
   async stop(): Promise<void> {
+    if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
     this.#server.close();
     this.reset();

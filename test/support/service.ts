@@ -12,6 +12,7 @@ import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log/log.ts';
 import { type Service, startService } from '../../src/service.ts';
 import { TIMES, type Times } from '../../src/times.ts';
+import { atEnd } from './at-end.ts';
 import { COORDINATOR, distributedCatalogue } from './citus.ts';
 import { Client, type Target } from './client.ts';
 import { IS_PATIENT, PATIENCE } from './patience.js';
@@ -71,7 +72,7 @@ export interface RunningService extends Served {
 }
 
 /**
- * Starts a service in this process.
+ * Starts a service in this process, until the end of the test.
  * @param log receives its lines; it gets none unless LOG_LEVEL is set.
  * @param times as `timesWith` of times.ts returns them.
  */
@@ -89,6 +90,7 @@ export async function startTestService(
     closing ??= service.close();
     return closing;
   };
+  atEnd(stop);
   return { ...served, dbUrl, client, stop };
 }
 
@@ -130,12 +132,16 @@ interface Launch {
   readonly stdin?: 'ignore' | 'pipe';
 }
 
-/** Starts the real command with only the given variables in its environment, and waits until it listens, which its log must say. */
+/**
+ * Starts the real command with only the given variables in its environment, and waits until it listens, which its log must
+ * say. It is killed at the end of the test if it still runs.
+ */
 export async function startCommand(
   env: Record<string, string>,
   launch: Launch = {},
 ): Promise<CommandProcess> {
   const child = spawnService(env, [], launch);
+  atEnd(() => child.kill('SIGKILL'));
   const ended = once(child, 'close'); // when all that it printed has been read
   const log: string[] = [];
   const { url, page } = await new Promise<{ url: string; page?: string }>((resolve, reject) => {

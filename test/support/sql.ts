@@ -12,23 +12,15 @@ const BUSY_TIMEOUT = 60_000;
 /** Runs one statement on a separate connection, and returns its rows. */
 export async function executeOn(dbUrl: string, sql: string): Promise<readonly Record<string, unknown>[]> {
   if (!dbUrl.startsWith('sqlite:')) return execute(dbUrl, sql);
-  const db = new DatabaseSync(fileOf(dbUrl), { timeout: BUSY_TIMEOUT });
-  try {
-    return db.prepare(sql).all();
-  } finally {
-    db.close();
-  }
+  using db = new DatabaseSync(fileOf(dbUrl), { timeout: BUSY_TIMEOUT });
+  return db.prepare(sql).all();
 }
 
 /** Runs several statements in the same way. */
 export async function runOn(dbUrl: string, sql: string): Promise<void> {
   if (!dbUrl.startsWith('sqlite:')) return void (await execute(dbUrl, sql));
-  const db = new DatabaseSync(fileOf(dbUrl), { timeout: BUSY_TIMEOUT });
-  try {
-    db.exec(sql);
-  } finally {
-    db.close();
-  }
+  using db = new DatabaseSync(fileOf(dbUrl), { timeout: BUSY_TIMEOUT });
+  db.exec(sql);
 }
 
 /** Lets the changes that the log has so far be of an earlier time. @param hours how long ago. @param condition for their rows. */

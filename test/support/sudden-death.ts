@@ -7,8 +7,10 @@ import { once } from 'node:events';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Ledger } from './ledger.ts';
+import { execute } from './postgres.ts';
 import { random } from './random.ts';
 import { endOf, fileOf, type RunningService, type ServiceProcess, spawnService } from './service.ts';
+import { waitUntil } from './wait.ts';
 
 const WRITERS = 8;
 
@@ -60,6 +62,14 @@ export function killAll(service: ServiceProcess): void {
   service.process.kill('SIGKILL');
 }
 
+/** Kills them, and resolves when all of them have ended. */
+export async function killed(service: ServiceProcess): Promise<void> {
+  if (service.process.exitCode !== null || service.process.signalCode !== null) return;
+  const closed = once(service.process, 'close');
+  killAll(service);
+  await closed;
+}
+
 /** Starts the service and kills it at a random moment of its start. */
 export async function dieYoung(env: Record<string, string>, longestLife: number): Promise<void> {
   const child = spawnService(env);
@@ -72,12 +82,16 @@ export async function dieYoung(env: Record<string, string>, longestLife: number)
 
 /** Compares the stored books with the ledger, and checks the file. */
 export async function examine({ client, dbUrl }: RunningService, ledger: Ledger): Promise<void> {
-  ledger.reconcile(await client.list());
+  await ledger.reconcile(client);
   if (!dbUrl.startsWith('sqlite:')) return;
-  const db = new DatabaseSync(fileOf(dbUrl), { readOnly: true });
-  try {
-    assert.deepEqual({ ...db.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
-  } finally {
-    db.close();
-  }
+  using db = new DatabaseSync(fileOf(dbUrl), { readOnly: true });
+  assert.deepEqual({ ...db.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
+}
+
+/** Waits for the end of the transactions in progress on PostgreSQL: the server may carry on with those of a service that was killed. */
+export async function untilQuiet(dbUrl: string): Promise<void> {
+  if (dbUrl.startsWith('sqlite:')) return;
+  const [now] = await execute<{ now: string }>(dbUrl, 'select clock_timestamp()::text as now');
+  const older = `select from pg_stat_activity where datname = current_database() and xact_start < '${now?.now}'`;
+  await waitUntil(async () => (await execute(dbUrl, older)).length === 0);
 }

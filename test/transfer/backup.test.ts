@@ -206,7 +206,6 @@ describe('backup', () => {
       const ended = command(words.replace(/\S+\.db/, `${folder}/$&`), `sqlite:${store}`);
       await held.until(ended);
       const service = await startTestService(`sqlite:${copy}`);
-      context.after(() => service.stop());
       const book = await service.client.create({ title: 'acknowledged' });
       held.release();
       const reason = words.endsWith('overwrite') ? `${copy}-wal exists and may ` : `${copy} already exists: `;
@@ -241,12 +240,11 @@ describe('backup', () => {
 });
 
 describe('restore', () => {
-  test('never while a service runs, over a store only with --overwrite, and new ids follow the old ones', async (context) => {
+  test('never while a service runs, over a store only with --overwrite, and new ids follow the old ones', async () => {
     const folder = await folderWithStore(3);
     const [store, copy] = [join(folder, 'books.db'), join(folder, 'copy.db')];
     fs.chmodSync(store, 0o640);
     const service = await startTestService(`sqlite:${store}`);
-    context.after(() => service.stop());
     const { id } = await service.client.create({ year: 4 });
     await service.client.request('DELETE', `/book/${id}`);
     assert.equal((await outcome(folder, 'backup copy.db')).code, 0);
@@ -270,7 +268,6 @@ describe('restore', () => {
     reader.exec('begin; select * from books'); // which no start waits for, since it need not change the mode
     assert.equal(reader.prepare('pragma journal_mode').get()?.journal_mode, 'wal');
     const next = await startTestService(`sqlite:${store}`);
-    context.after(() => next.stop());
     assert.equal((await next.client.list()).length, 3);
     assert.equal((await next.client.create({ year: 6 })).id, 5);
   });
@@ -306,7 +303,7 @@ describe('restore', () => {
     }
   });
 
-  test('a service that starts meanwhile starts on the new store or is refused, and never starts on the old one', async (context) => {
+  test('a service that starts meanwhile starts on the new store or is refused, and never starts on the old one', async () => {
     for (const isEmpty of [false, true]) {
       const folder = await folderWithStore(3);
       const store = join(folder, 'books.db');
@@ -324,7 +321,6 @@ describe('restore', () => {
         assert.match(refusal.message, / cannot be opened: attempt to write a readonly database\.$/); // the old one
         return startTestService(`sqlite:${store}`);
       });
-      context.after(() => service.stop());
       assert.equal((await service.client.create({})).id, 6);
       assert.equal(years(store).length, 6);
     }

@@ -230,10 +230,9 @@ describe('copy', () => {
   }
 
   for (const { name, freshUrl } of STORES) {
-    test(`while a service runs, over books only with --overwrite, and without the keys of TO, which is ${name}`, async (context) => {
+    test(`while a service runs, over books only with --overwrite, and without the keys of TO, which is ${name}`, async () => {
       const [source, target] = [await storeWith(BOOKS), await freshUrl()];
       const service = await startTestService(target);
-      context.after(() => service.stop());
       const keyed = { body: { title: 'new' }, headers: { 'idempotency-key': '"key"' } };
       const create = async () => (await service.client.request('POST', '/book', keyed)).data.id;
       assert.deepEqual([await create(), await create()], [1, 1]);
@@ -298,7 +297,6 @@ describe('copy', () => {
       assert.doesNotMatch(ended.stdout + ended.stderr, /only there/);
     }
     const service = await startTestService(target.href);
-    context.after(() => service.stop());
     assert.deepEqual(await service.client.list(), BOOKS);
   });
 

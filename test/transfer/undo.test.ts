@@ -53,18 +53,15 @@ for (const store of STORES) {
         /^ +(\d+) {2}[-0-9]{10} [:0-9]{8} UTC {2}import +701 books {2}more\.csv\n$/.exec(stdout) ?? [];
       const done = await command(`undo --import ${number} --yes`, url);
       assert.match(done.stdout, /^700 books taken back\.\n.*\n1 book left, changed later: 704\n$/);
-      assert.deepEqual(
-        (await booksOf(url)).map(({ id }) => id),
-        [1, 2, 3, 704],
-      );
+      const ids = (await booksOf(url)).map(({ id }) => id);
+      assert.deepEqual(ids, [1, 2, 3, 704]);
       const listed = await command('undo --list', url);
       assert.match(listed.stdout, /^ +\d+ .* undo +700 books\n.* import +701 books {2}more\.csv\n$/);
     });
 
-    test('undo takes the newest change of a book back, and that again; forget removes a book with its history', async (context) => {
+    test('undo takes the newest change of a book back, and that again; forget removes a book with its history', async () => {
       const url = await storeWith(BOOKS.slice(0, 3), store.freshUrl);
-      const { client, stop } = await startTestService(url);
-      context.after(stop);
+      const { client } = await startTestService(url);
       for (const body of [{ title: 'x' }, { title: 'y' }, { title: 'y' }])
         await client.request('PUT', '/book/2', { body });
       for (const title of ['x', 'y', 'x']) {
@@ -78,10 +75,8 @@ for (const store of STORES) {
       assert.deepEqual(await command('forget 2 --yes', url), printed(done));
       assert.equal((await client.request('GET', '/book/2/history')).message, 'Book not found');
       const texts = await executeOn(url, 'select title from book_log where book = 2');
-      assert.deepEqual(
-        texts.map(({ title }) => title),
-        [null],
-      );
+      const titles = texts.map(({ title }) => title);
+      assert.deepEqual(titles, [null]);
       assert.equal((await client.request('GET', '/books?q=x')).data.length, 0);
       await client.request('DELETE', '/book/3');
       await command('forget 3 --yes', url);

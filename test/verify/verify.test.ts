@@ -8,7 +8,7 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import { after, afterEach, before, describe, type TestContext, test } from 'node:test';
+import { afterEach, before, describe, type TestContext, test } from 'node:test';
 import { perform, verdictsOf } from '../../conformance/checking.ts';
 import { verify } from '../../conformance/command.ts';
 import { expect, Unanswered } from '../../conformance/complaint.ts';
@@ -45,7 +45,6 @@ describe('verify', () => {
     service.fault = undefined;
     await executeOn(service.right.dbUrl, "delete from books where title <> 'Emma'");
   });
-  after(() => service?.stop());
 
   /** Its wrong logins delay no other run's. */
   function run(args: readonly string[], env: Record<string, string> = ACCOUNT, stop?: Promise<unknown>) {
@@ -139,8 +138,7 @@ describe('verify', () => {
   });
 
   test('H6: the rules of the log of changes are not checked of a service without it', async (context) => {
-    const { url, stop } = await startTestService(await SQLITE.freshUrl(), { HISTORY: 'off' });
-    context.after(stop);
+    const { url } = await startTestService(await SQLITE.freshUrl(), { HISTORY: 'off' });
     const kit = kitOf(url);
     context.after(() => kit.close());
     for (const path of ['/changes', '/book/1/history']) {

@@ -31,16 +31,8 @@ export interface Content {
 
 /** The ways in which writes may be lost. */
 const LOSSES = [
-  'nothing',
-  'everything',
-  'all after one',
-  'all after one, torn',
-  'sectors',
-  'sectors but a few',
-  'pages',
-  'one write',
-  'all but one write',
-  'some writes',
+  ...['nothing', 'everything', 'all after one', 'all after one, torn', 'sectors', 'sectors but a few'],
+  ...['pages', 'one write', 'all but one write', 'some writes'],
 ] as const;
 
 export function pagesOf({ offset, bytes, ...rest }: Write): Write[] {
