@@ -15,6 +15,7 @@ create table if not exists books (
 );
 
 drop function if exists book_log_write cascade; -- and the triggers that call it
+drop table if exists book_events;
 drop table if exists book_log;
 drop table if exists book_log_state;
 drop table if exists book_index;

@@ -3,9 +3,11 @@
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { type NotUndone, StoreUnavailable, type Undone } from '../../src/books/store.ts';
+import { StoreUnavailable } from '../../src/books/store.ts';
+import { Undo, type UndoOutcome } from '../../src/books/undo.ts';
 import type { Query } from '../../src/stores/postgres/query.ts';
-import { undo } from '../../src/stores/postgres/undo.ts';
+import { STATEMENTS } from '../../src/stores/postgres/statements.ts';
+import { PostgresLogReader, PostgresLogWriter } from '../../src/stores/postgres/undo.ts';
 import { DEADLINE, Observed, Order, Statements } from './order.ts';
 
 const id = fc.constantFrom(1, 1, 2);
@@ -37,12 +39,17 @@ interface Row {
   readonly before: State;
 }
 
-interface Decision {
+/** What an undo writes: the book as it is and as it was before a change. */
+interface Write {
   readonly id: number;
-  readonly isFree: boolean;
-  readonly wanted: State;
   readonly present: State;
+  readonly wanted: State;
 }
+
+/** One place has the whole log. */
+const PLACES = { all: [0], first: 0, of: () => 0 };
+
+const textOf = (state: State) => (state === null ? null : `${state}`);
 
 class Table {
   readonly #order: Order;
@@ -87,17 +94,11 @@ class Table {
     }
   }
 
-  /** What the statement of an undo decides about a book, of what is committed. */
-  decide(id: number, number: number): Decision | undefined {
-    const present = this.books.get(id) ?? null;
-    const about = this.rows
-      .filter(({ book }) => book === id)
-      .toSorted((one, other) => one.number - other.number);
-    const position = about.findIndex((row) => row.number === number);
-    const wanted = about[position]?.before;
-    if (wanted === undefined || wanted === present) return undefined;
-    const next = about[position + 1];
-    return { id, isFree: next === undefined || next.before === present, wanted, present };
+  /** The rows about a book since one of them. */
+  rowsSince(id: number, number: number): Row[] {
+    const about = this.rows.filter(({ book }) => book === id);
+    const rows = about.some((row) => row.number === number) ? about : [];
+    return rows.filter((row) => row.number >= number).toSorted((one, other) => one.number - other.number);
   }
 }
 
@@ -106,7 +107,7 @@ class Transaction {
   readonly #order: Order;
   readonly #table: Table;
   readonly #sent: Statements;
-  readonly #writes: Decision[] = [];
+  readonly #writes: Write[] = [];
   readonly #deadline: number;
 
   constructor(order: Order, table: Table, sent: Statements, deadline: number) {
@@ -116,7 +117,7 @@ class Transaction {
     this.#deadline = deadline;
   }
 
-  async carryOut(work: (query: Query) => ReturnType<typeof undo>): Promise<Undone | NotUndone | 'conflict'> {
+  async carryOut<Result>(work: (query: Query) => Promise<Result>): Promise<Result> {
     const query = (text: string, values: readonly unknown[] = []) => this.#send(text, values);
     try {
       const result = await work(query as unknown as Query);
@@ -129,43 +130,65 @@ class Transaction {
 
   async #send(text: string, values: readonly unknown[]) {
     const table = this.#table;
-    const [first, second] = values as [unknown, number];
-    if (text.includes('for update')) {
+    const [first, second] = values as [number[], number[]];
+    if (text.includes('book_log_state') || text.includes('for update of books')) {
       const lock = async (end: number) => {
+        if (!text.includes(' update')) return;
         if (text.includes('book_log_state')) return table.lock(LOG, this, end);
-        for (const id of first as number[]) if (table.books.get(id)) await table.lock(id, this, end);
+        for (const id of first) if (table.books.get(id)) await table.lock(id, this, end);
       };
       return await this.#sent.send('lock', this.#deadline, () => [], lock);
     }
-    if (text.includes('bool_and')) {
-      let decisions: Decision[] = [];
+    if (/^\s*(delete from|update|insert into) books\b/.test(text)) {
       const write = async (end: number) => {
-        decisions = (first as number[]).flatMap((id) => table.decide(id, second) ?? []);
-        for (const { id, isFree } of decisions) if (isFree) await table.lock(id, this, end);
+        for (const id of first) if (table.books.get(id)) await table.lock(id, this, end);
       };
-      return await this.#sent.send('undo', this.#deadline, () => this.#write(decisions), write);
+      const answer = () => first.map((id, at) => this.#write(id, second?.[at]));
+      return await this.#sent.send('write', this.#deadline, answer, write);
     }
-    return await this.#sent.send('statement', this.#deadline, () => this.#answer(text, first));
+    return await this.#sent.send('statement', this.#deadline, () => this.#answer(text, values));
   }
 
-  #answer(text: string, value: unknown): object[] {
-    const row = this.#table.rows.find(({ number }) => number === value);
-    if (text.includes('as book, event')) return row === undefined ? [] : [{ book: row.book, event: null }];
-    if (text.includes('nextval')) return [{ number: this.#table.nextNumber() }];
-    if (text.includes('insert into book_log') || text.includes('delete from book_log')) return [];
+  /** As the statement sees it: what is committed. */
+  #answer(text: string, values: readonly unknown[]): object[] {
+    const { rows, books } = this.#table;
+    const [first] = values;
+    if (text.includes('as "isSelected"')) {
+      const number = Number(/= (\d+), false\) as "isSelected"/.exec(text)?.[1]);
+      return (first as number[]).flatMap((id) =>
+        this.#table.rowsSince(id, number).map((row) => {
+          return {
+            id,
+            number: row.number,
+            isSelected: row.number === number,
+            state: textOf(row.before),
+            bytes: 0,
+          };
+        }),
+      );
+    }
+    if (text.includes('from books where id = any'))
+      return (first as number[]).flatMap((id) =>
+        books.get(id) ? [{ id, state: textOf(books.get(id) ?? null) }] : [],
+      );
+    if (text.includes('from book_events') && text.includes('number = $2')) return [];
+    if (text.includes('as book from book_log'))
+      return rows.filter(({ number }) => number === first).map(({ book }) => ({ book }));
+    if (text.includes("nextval('book_log_number')")) return [{ number: this.#table.nextNumber(), before: 0 }];
+    if (/(insert into|update) book_events/.test(text)) return [];
     return assert.fail(`an unknown statement: ${text}`);
   }
 
-  #write(decisions: readonly Decision[]): object[] {
-    const free = decisions.filter(({ isFree }) => isFree);
-    const isTaken = free.some(({ id, present }) => present === null && this.#table.books.get(id) !== null);
-    this.#order.expect(!isTaken, 'two undos bring the same book back');
-    this.#writes.push(...free);
-    return decisions.map(({ id, isFree }) => ({ id, isFree, isWritten: isFree }));
+  /** @param number of the row with the book as it was; undefined to remove it. */
+  #write(id: number, number: number | undefined): object {
+    const present = this.#table.books.get(id) ?? null;
+    const wanted = this.#table.rows.find((row) => row.number === number)?.before ?? null;
+    this.#writes.push({ id, present, wanted });
+    return { id };
   }
 
   #commit(): object[] {
-    for (const { id, wanted, present } of this.#writes) {
+    for (const { id, present, wanted } of this.#writes) {
       const now = this.#table.books.get(id) ?? null;
       this.#order.expect(now === present, `an undo overwrites book ${id}, which others have changed`);
       this.#table.rows.push({ number: this.#table.nextNumber(), book: id, before: now });
@@ -185,8 +208,15 @@ export const undos = fc.asyncProperty(
       const table = new Table(order);
       const sent = new Statements(order, fates);
       const takeBack = (number: number) => {
-        const transaction = new Transaction(order, table, sent, time.now + DEADLINE - 1);
-        return transaction.carryOut((query) => undo(query, { change: number }, undefined));
+        const deadline = time.now + DEADLINE - 1;
+        const begin = () => new Transaction(order, table, sent, deadline);
+        const store = {
+          readLog: <Result>(read: (log: PostgresLogReader) => Promise<Result>) =>
+            begin().carryOut((query) => read(new PostgresLogReader(query, PLACES))),
+          writeLog: <Result>(write: (log: PostgresLogWriter) => Promise<Result>) =>
+            begin().carryOut((query) => write(new PostgresLogWriter(query, PLACES, STATEMENTS))),
+        };
+        return Undo.begin(store, { change: number }, undefined, deadline);
       };
       const change = async (id: number, what: string, rest: number) => {
         const owner = {};
@@ -203,7 +233,7 @@ export const undos = fc.asyncProperty(
         });
       };
       await order.until(change(1, 'change', 0));
-      const made: Observed<Undone | NotUndone | 'conflict'>[] = [];
+      const made: Observed<UndoOutcome>[] = [];
       await order.happen(
         events.map((one) => {
           const act = () => {
@@ -219,7 +249,8 @@ export const undos = fc.asyncProperty(
         assert.ok(settled, 'an undo waits for ever');
         const { answer, error } = settled;
         if (error !== undefined) assert.ok(error instanceof StoreUnavailable, `${error}`);
-        else assert.ok(typeof answer === 'object' && answer.undone + answer.left.length <= 1);
+        else
+          assert.ok(typeof answer === 'object' && answer.progress.undone + answer.progress.changedLater <= 1);
       }
 
       // Without others, a change is taken back, and so is that.
@@ -229,7 +260,10 @@ export const undos = fc.asyncProperty(
         const last = table.rows.toSorted((one, other) => one.number - other.number).at(-1);
         if (last === undefined) continue;
         const answer = await takeBack(last.number);
-        assert.deepEqual(typeof answer === 'object' && [answer.undone, answer.left], [1, []]);
+        assert.deepEqual(typeof answer === 'object' && [answer.progress.undone, answer.progress.left], [
+          1,
+          [],
+        ]);
         assert.equal(table.books.get(last.book), last.before);
       }
       assert.equal(time.pending, 0, 'a timer is left');

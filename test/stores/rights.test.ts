@@ -30,7 +30,7 @@ async function newRole(context: TestContext, dbUrl: string, rights: string): Pro
 /** The rights of docs/postgresql.md. */
 const SERVING = `
   grant select, insert, update, delete
-    on books, book_requests, book_log, book_log_state, book_index, book_index_state to ROLE;
+    on books, book_requests, book_log, book_log_state, book_events, book_index, book_index_state to ROLE;
   grant usage, select, update on sequence books_id_seq, book_log_number to ROLE`;
 
 /** Tables of the role. The ids of one have a cast to a number, which is a function of the role. */
@@ -116,7 +116,7 @@ describe('the rights of other roles on PostgreSQL', () => {
     );
     const parts = await execute(
       dbUrl,
-      "select book::integer from book_log where event = 'undo' and book > 0",
+      'select book::integer from book_log where part_of is not null and book > 0',
     );
     assert.deepEqual(parts, [{ book: 1 }]);
     const { message } = await client.request('POST', '/undo', { body: { change: undone.data.change } });
@@ -171,7 +171,15 @@ describe('the rights of other roles on PostgreSQL', () => {
     };
     await serves();
     for (const table of [
-      ...['book_index', 'book_index_state', 'book_log', 'book_log_state', 'book_requests', 'books'],
+      ...[
+        'book_events',
+        'book_index',
+        'book_index_state',
+        'book_log',
+        'book_log_state',
+        'book_requests',
+        'books',
+      ],
     ]) {
       await execute(dbUrl, `alter table ${table} enable row level security`);
       await refuses(table);
@@ -227,7 +235,11 @@ describe('the rights of other roles on PostgreSQL', () => {
     for (const title of ['A', 'B']) await client.create({ title });
     const since = (await client.request('GET', '/book/1/history')).data[0].at;
     await stop();
-    const readUrl = await newRole(context, dbUrl, 'grant select on books, book_log, book_log_state to ROLE');
+    const readUrl = await newRole(
+      context,
+      dbUrl,
+      'grant select on books, book_log, book_log_state, book_events to ROLE',
+    );
     await assertOnlyRead(readUrl, since);
     await execute(
       dbUrl,

@@ -77,7 +77,7 @@ if (STORES.includes(SQLITE))
   });
 
 if (STORES.includes(SQLITE))
-  test('rules 22 and H5: an undo lets reads pass while it looks through the past of a book, and refuses one of 64 MiB', async () => {
+  test('rules 22 and H5: an undo lets reads pass while it looks through the past of a book, and one of more than 64 MiB takes several steps', async () => {
     const times = timesWith({ sqlite: { turn: 0 } }); // after each row, other work runs
     const { client, dbUrl } = await startTestService(await SQLITE.freshUrl(), {}, undefined, times);
     const { id } = await client.create({ title: 'Changed' });
@@ -96,9 +96,13 @@ if (STORES.includes(SQLITE))
     assert.equal((await undone).data.undone, 1);
     assert.ok(reads > 10, `${reads} reads before the undo was answered`);
 
-    await runOn(dbUrl, CHANGES(80, "title = printf('%.900000c', 'x') || old.n"));
+    await runOn(
+      dbUrl,
+      `insert into books (title) with recursive n (n) as (values (1) union all select n + 1 from n where n < 99)
+      select printf('%.900000c', 'x') from n; update books set title = ''`,
+    );
     const { status, message } = await undo();
-    assert.deepEqual([status, message], [422, 'Too many changes']);
+    assert.deepEqual([status, message], [202, 'Undo in progress']);
   });
 
 if (STORES.includes(SQLITE))

@@ -5,7 +5,7 @@ import { describe, test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
 import { bare, type Client } from '../support/client.ts';
 import { STORES, startTestService } from '../support/service.ts';
-import { executeOn, makeEarlier } from '../support/sql.ts';
+import { executeOn, makeEarlier, runOn } from '../support/sql.ts';
 
 interface State {
   readonly change: number;
@@ -38,6 +38,21 @@ async function undo(client: Client, body: object): Promise<Undone> {
 const ALTERS_NOTHING = {
   SQLite: "insert or ignore into books (id, title) values (1, 'x')",
   PostgreSQL: 'update books set title = title',
+};
+
+/** A trigger by which an operator skips what some writes do; and how it ends. */
+const SKIPPING = {
+  SQLite: (event: string) =>
+    `create trigger skipping before ${event} on books begin select raise(ignore); end`,
+  PostgreSQL: (event: string) => `
+    create function skip() returns trigger language plpgsql as 'begin return null; end';
+    create trigger skipping before ${event} on books for each row execute function skip()`,
+};
+const DROP = { SQLite: 'drop trigger skipping', PostgreSQL: 'drop function skip cascade' };
+
+const DROP_TRIGGER = {
+  SQLite: 'drop trigger book_log_on_update',
+  PostgreSQL: 'drop trigger book_log_on_update on books',
 };
 
 for (const store of STORES) {
@@ -154,6 +169,38 @@ for (const store of STORES) {
       const { undone, left } = await undo(client, { since });
       assert.deepEqual([undone, left], [1, []]);
       assert.deepEqual(await client.list(), [book]);
+    });
+
+    test('rules 23 and H5: an undo of which a trigger skips a part happens not at all', async () => {
+      const { client, dbUrl } = await startTestService(await store.freshUrl());
+      for (const title of ['A', 'B', 'C']) await client.create({ title });
+      await makeEarlier(dbUrl, 1);
+      const since = new Date(Date.now() - 1_800_000).toISOString();
+      await client.request('DELETE', '/book/1');
+      await client.request('PUT', '/book/2', { body: { year: 2 } });
+      const { id } = await client.create({ title: 'D' });
+      const after = await client.list();
+      for (const event of ['insert', 'update', 'delete'] as const) {
+        await runOn(dbUrl, SKIPPING[store.name](event));
+        const { status } = await client.request('POST', '/undo', { body: { since } });
+        assert.equal(status, 503);
+        assert.deepEqual(await client.list(), after);
+        await runOn(dbUrl, DROP[store.name]);
+      }
+      const { data } = await client.request('POST', '/undo', { body: { since } });
+      assert.deepEqual([data.undone, (await statesOf(client, id)).length], [3, 2]);
+    });
+
+    test('rule H5: since a time before the log has begun again, nothing is taken back', async () => {
+      const { client, dbUrl } = await startTestService(await store.freshUrl());
+      await client.create({ title: 'A' });
+      const since = new Date().toISOString();
+      await executeOn(dbUrl, DROP_TRIGGER[store.name]);
+      await executeOn(dbUrl, "update books set title = 'B'"); // nothing notes it
+      await client.request('PUT', '/book/1', { body: { year: 1 } });
+      await client.request('GET', '/changes');
+      const { status, message } = await client.request('POST', '/undo', { body: { since } });
+      assert.deepEqual([status, message], [422, 'Changes no longer known']);
     });
 
     test('rules 12 and H5: a book with the highest id comes back, and new ones get low ids', async (context) => {

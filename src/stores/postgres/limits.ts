@@ -6,7 +6,15 @@
 import type pg from 'pg';
 import { type Query, queryOn } from './query.ts';
 
-const TABLES = ['books', 'book_requests', 'book_log', 'book_log_state', 'book_index', 'book_index_state'];
+const TABLES = [
+  'books',
+  'book_requests',
+  'book_log',
+  'book_log_state',
+  'book_events',
+  'book_index',
+  'book_index_state',
+];
 
 /** The tables whose rows this role sees by policies, and whether these may hide some: the policies of a command show all if one of them does. */
 const BY_POLICIES = `

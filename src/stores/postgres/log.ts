@@ -229,6 +229,8 @@ interface LogTables {
   /** Whether a build before version 1.1 has noted changes: for the index only, or several of new books under one number. */
   readonly isOld: boolean;
   readonly hasIndex: boolean;
+  /** Whether this role may write events; null if there is no table of them. */
+  readonly mayWrite: boolean | null;
   /** Whether other roles than the owner may execute what writes it. */
   readonly isOpen: boolean;
   /** Whether this role has the rights of that owner. */
@@ -264,6 +266,7 @@ const DESCRIBE = `
       and (select count(*) = ${Object.keys(TRIGGERS).length} from found where is_enabled) as "isOlder",
     coalesce(to_regclass('book_index_queue'), to_regclass('book_log_runs')) is not null as "isOld",
     to_regclass('book_index_state') is not null as "hasIndex",
+    has_table_privilege(to_regclass('book_events'), 'insert') as "mayWrite",
     exists (select ${othersWho('any(array(select oid from found))')}) as "isOpen",
     (select bool_and(pg_has_role(proowner, 'usage')) from found) as "isOwner"
   from place`;
@@ -314,7 +317,12 @@ export const IS_SOUND = `
  */
 export async function stepsToLog(query: Query, isDistributed: boolean): Promise<string[]> {
   const [found] = await query<LogTables>(DESCRIBE, [Object.keys(TRIGGERS), WRITE]);
-  const { isThere, hasColumns, isOlder, isOld, hasIndex, isOpen, isOwner, schema } = found as LogTables;
+  const { isThere, hasColumns, isOlder, isOld, hasIndex, isOpen, isOwner, mayWrite, schema } =
+    found as LogTables;
+  if (mayWrite === false)
+    throw new Error(
+      'this role may not write its table "book_events": grant the rights of its other tables again',
+    );
   const isOpenAway = isDistributed && (await query(isOpenOnWorkers(schema))).length > 0;
   if ((isOpen || isOpenAway) && !isOwner) throw new Error(OPEN);
   const writing = [
