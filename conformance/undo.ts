@@ -1,4 +1,4 @@
-// Owns: rule H5: taking changes back. Other programs may change other books meanwhile, so each change is named by its number.
+// Owns: rules H5 and H7: taking changes back, and events. Other programs may change other books meanwhile, so each change is named by its number.
 // Does not: take changes back by a time that has come.
 
 import { randomUUID } from 'node:crypto';
@@ -13,12 +13,13 @@ import {
   BOOK_NOT_FOUND,
   CHANGE_NOT_FOUND,
   COMPRESSED,
+  EVENT_NOT_FOUND,
+  eventRetrieved,
   INVALID,
   INVALID_KEY,
   INVALID_TOKEN,
   KEY_USED,
   METHOD_NOT_ALLOWED,
-  NO_UNDO,
   NOT_FOUND,
   retrieved,
   TOKEN_REQUIRED,
@@ -40,48 +41,24 @@ const NOTHING = { change: null, undone: 0, left: [] };
 
 /** Bodies that name no changes, whatever the log has. If a wrong service accepts a time, it is one that is to come. */
 const INVALID_BODIES: readonly unknown[] = [
-  ...[
-    undefined,
-    '',
-    '{',
-    '[]',
-    '[{"change":1}]',
-    'null',
-    '1',
-    '"change"',
-    '{}',
-    '{"Change":1}',
-    '{"number":1}',
-  ],
+  undefined,
+  ...['', '{', '[]', '[{"change":1}]', 'null', '1', '"change"', '{}', '{"Change":1}', '{"number":1}'],
   ...['0', '-1', '1.5', '"1"', 'null', 'true', '[1]', '{}', '9007199254740993', '1e400'].flatMap((number) => [
     `{"change":${number}}`,
     `{"import":${number}}`,
   ]),
-  ...[
-    '2999',
-    '2999-01-01',
-    '2999-01-01T00:00',
-    '2999-01-01T00:00:00',
-    '2999-01-01T00:00:00+01',
-    'tomorrow',
-    '',
-  ].map((since) => ({ since })),
-  ...['2999-13-01T00:00:00Z', '2999-01-32T00:00:00Z', '2999-01-01T25:00:00Z', ' 2999-01-01T00:00:00Z'].map(
-    (since) => ({ since }),
+  ...['', '-01-01', '-01-01T00:00', '-01-01T00:00:00', '-01-01T00:00:00+01', '-13-01T00:00:00Z']
+    .concat(['-01-32T00:00:00Z', '-01-01T25:00:00Z'])
+    .map((rest) => ({ since: `2999${rest}` })),
+  ...['tomorrow', '', ' 2999-01-01T00:00:00Z', 32472144000000, null, ['2999-01-01T00:00:00Z']].map(
+    (since) => {
+      return { since };
+    },
   ),
-  ...[32472144000000, null, ['2999-01-01T00:00:00Z']].map((since) => ({ since })),
 ];
 
-/** Rules of a service that takes changes back. One that cannot, because several servers keep its books, says so. */
-const ofUndo = (numbers: string, name: string, check: (service: Service) => Promise<unknown>): Rule =>
-  ofLog.writing(numbers, name, async (service) => {
-    const { status, message } = await undo(service, { change: NO_CHANGE });
-    if (status === NO_UNDO.status && message === NO_UNDO.message) return;
-    await check(service);
-  });
-
 export const UNDOS: readonly Rule[] = [
-  ofUndo(
+  ofLog.writing(
     'H5, rule 12',
     'a change, a removal and a new book are taken back by their numbers',
     async (service) => {
@@ -102,7 +79,7 @@ export const UNDOS: readonly Rule[] = [
       expect(next.id > created.id, `The next id is above ${created.id}.`);
     },
   ),
-  ofUndo('H5', 'an undo is taken back by its number, and that again', async (service) => {
+  ofLog.writing('H5', 'an undo is taken back by its number, and that again', async (service) => {
     const before = await service.create({ title: 'a' });
     const after = await put(service, before.id, { title: 'b' });
     let number = await newestOf(service, before.id);
@@ -116,7 +93,7 @@ export const UNDOS: readonly Rule[] = [
     await undoOne(service, removal);
     await expectState(service, before.id, null);
   }),
-  ofUndo('H5', 'an undo is a new state of the book', async (service) => {
+  ofLog.writing('H5', 'an undo is a new state of the book', async (service) => {
     const { id, ...fields } = await service.create({ title: 'a' });
     await put(service, id, { title: 'b' });
     await undoOne(service, await newestOf(service, id));
@@ -127,22 +104,26 @@ export const UNDOS: readonly Rule[] = [
       'The states of the book',
     );
   }),
-  ofUndo('H5', 'a book that was changed later is left and named, and stays as it is', async (service) => {
-    const { id } = await service.create({ title: 'a' });
-    const creation = await newestOf(service, id);
-    await put(service, id, { title: 'b' });
-    const change = await newestOf(service, id);
-    const later = await put(service, id, { year: 7 });
-    const left = { ...NOTHING, left: [{ id, reason: 'changed later' }] };
-    for (const number of [change, creation]) {
-      expectAnswer(await undo(service, { change: number }), undone(left));
-      await expectState(service, id, later);
-    }
-    await remove(service, id);
-    expectAnswer(await undo(service, { change }), undone(left));
-    await expectState(service, id, null);
-  }),
-  ofUndo('H5', 'later changes that come to nothing do not count', async (service) => {
+  ofLog.writing(
+    'H5',
+    'a book that was changed later is left and named, and stays as it is',
+    async (service) => {
+      const { id } = await service.create({ title: 'a' });
+      const creation = await newestOf(service, id);
+      await put(service, id, { title: 'b' });
+      const change = await newestOf(service, id);
+      const later = await put(service, id, { year: 7 });
+      const left = { ...NOTHING, left: [{ id, reason: 'changed later' }] };
+      for (const number of [change, creation]) {
+        expectAnswer(await undo(service, { change: number }), undone(left));
+        await expectState(service, id, later);
+      }
+      await remove(service, id);
+      expectAnswer(await undo(service, { change }), undone(left));
+      await expectState(service, id, null);
+    },
+  ),
+  ofLog.writing('H5', 'later changes that come to nothing do not count', async (service) => {
     const before = await service.create({ title: 'a' });
     const { id } = before;
     await put(service, id, { title: 'b' });
@@ -154,37 +135,41 @@ export const UNDOS: readonly Rule[] = [
     expectAnswer(await undo(service, { change }), undone(NOTHING));
     await expectState(service, id, before);
   }),
-  ofUndo('H5, I2', 'the same request again has the first answer, and changes nothing', async (service) => {
-    const { id } = await service.create({ title: 'a' });
-    await put(service, id, { title: 'b' });
-    const change = await newestOf(service, id);
-    const key = randomUUID();
-    const first = await undo(service, { change }, key);
-    expectAnswer(first, undone({ ...first.data, undone: 1, left: [] }));
-    expectEqual(first.headers.get('idempotent-replayed'), null, 'idempotent-replayed', first);
-    const again = await put(service, id, { title: 'b' });
-    for (const [body, sent] of [
-      [{ change }, key],
-      [{ change }, `"${key}"`],
-      [`{"other":[], "change":${change}.0}`, key],
-    ] as const) {
-      expectReplay(await undo(service, body, sent), first);
+  ofLog.writing(
+    'H5, I2',
+    'the same request again has the first answer, and changes nothing',
+    async (service) => {
+      const { id } = await service.create({ title: 'a' });
+      await put(service, id, { title: 'b' });
+      const change = await newestOf(service, id);
+      const key = randomUUID();
+      const first = await undo(service, { change }, key);
+      expectAnswer(first, undone({ ...first.data, undone: 1, left: [] }));
+      expectEqual(first.headers.get('idempotent-replayed'), null, 'idempotent-replayed', first);
+      const again = await put(service, id, { title: 'b' });
+      for (const [body, sent] of [
+        [{ change }, key],
+        [{ change }, `"${key}"`],
+        [`{"other":[], "change":${change}.0}`, key],
+      ] as const) {
+        expectReplay(await undo(service, body, sent), first);
+        await expectState(service, id, again);
+      }
+      for (const other of [{ change: await newestOf(service, id) }, { import: change }]) {
+        expectAnswer(await undo(service, other, key), KEY_USED);
+      }
+      const headers = { 'idempotency-key': key };
+      expectAnswer(await service.request('POST', '/book', { body: {}, headers }), KEY_USED);
       await expectState(service, id, again);
-    }
-    for (const other of [{ change: await newestOf(service, id) }, { import: change }]) {
-      expectAnswer(await undo(service, other, key), KEY_USED);
-    }
-    const headers = { 'idempotency-key': key };
-    expectAnswer(await service.request('POST', '/book', { body: {}, headers }), KEY_USED);
-    await expectState(service, id, again);
-    await put(service, id, { year: 7 });
-    const other = randomUUID();
-    const left = await undo(service, { change }, other);
-    expectAnswer(left, undone({ ...NOTHING, left: [{ id, reason: 'changed later' }] }));
-    await put(service, id, { title: 'b', year: 0 });
-    expectReplay(await undo(service, { change }, other), left);
-  }),
-  ofUndo(
+      await put(service, id, { year: 7 });
+      const other = randomUUID();
+      const left = await undo(service, { change }, other);
+      expectAnswer(left, undone({ ...NOTHING, left: [{ id, reason: 'changed later' }] }));
+      await put(service, id, { title: 'b', year: 0 });
+      expectReplay(await undo(service, { change }, other), left);
+    },
+  ),
+  ofLog.writing(
     'H5, I1 and I3',
     'an invalid key is refused, and a refused request uses up no key',
     async (service) => {
@@ -204,24 +189,28 @@ export const UNDOS: readonly Rule[] = [
       await expectState(service, before.id, before);
     },
   ),
-  ofUndo('H5, I3', 'of many requests at the same moment, one takes the change back', async (service) => {
-    for (const key of [randomUUID(), undefined]) {
-      const before = await service.create({ title: 'a' });
-      await put(service, before.id, { title: 'b' });
-      const change = await newestOf(service, before.id);
-      const answers = await together(RACERS, () => undo(service, { change }, key));
-      const isFirst = (answer: Answer) =>
-        answer.data?.undone === 1 && !answer.headers.has('idempotent-replayed');
-      const first = theOnly(answers.filter(isFirst), 'the requests takes the change back', answers);
-      for (const answer of answers) {
-        if (answer === first) expectAnswer(answer, undone({ ...first.data, undone: 1, left: [] }));
-        else if (key === undefined) expectAnswer(answer, undone(NOTHING));
-        else expectReplay(answer, first);
+  ofLog.writing(
+    'H5, I3',
+    'of many requests at the same moment, one takes the change back',
+    async (service) => {
+      for (const key of [randomUUID(), undefined]) {
+        const before = await service.create({ title: 'a' });
+        await put(service, before.id, { title: 'b' });
+        const change = await newestOf(service, before.id);
+        const answers = await together(RACERS, () => undo(service, { change }, key));
+        const isFirst = (answer: Answer) =>
+          answer.data?.undone === 1 && !answer.headers.has('idempotent-replayed');
+        const first = theOnly(answers.filter(isFirst), 'the requests takes the change back', answers);
+        for (const answer of answers) {
+          if (answer === first) expectAnswer(answer, undone({ ...first.data, undone: 1, left: [] }));
+          else if (key === undefined) expectAnswer(answer, undone(NOTHING));
+          else expectReplay(answer, first);
+        }
+        await expectState(service, before.id, before);
       }
-      await expectState(service, before.id, before);
-    }
-  }),
-  ofUndo('H5', 'since a time that is to come, no change is taken back', async (service) => {
+    },
+  ),
+  ofLog.writing('H5', 'since a time that is to come, no change is taken back', async (service) => {
     const { id } = await service.create({ title: 'a' });
     const after = await put(service, id, { title: 'b' });
     const { at } = await newestStateOf(service, id); // the service's clock may be another one
@@ -238,35 +227,43 @@ export const UNDOS: readonly Rule[] = [
     }
     await expectState(service, id, after);
   }),
-  ofUndo('H5', 'an unknown number gets 404, and so does a change that is no import', async (service) => {
-    const { id } = await service.create({ title: 'a' });
-    const after = await put(service, id, { title: 'b' });
-    const numbers = [{ change: NO_CHANGE }, { import: NO_CHANGE }, { import: await newestOf(service, id) }];
-    for (const body of numbers) expectAnswer(await undo(service, body), CHANGE_NOT_FOUND);
-    await expectState(service, id, after);
-  }),
-  ofUndo('H5, rules 5 to 7', 'a body that does not name one of the three gets 400', async (service) => {
-    const before = await service.create({ title: 'a' });
-    const after = await put(service, before.id, { title: 'b' });
-    const change = await newestOf(service, before.id);
-    const since = '2999-01-01T00:00:00Z';
-    const two = [
-      { change, import: change },
-      { change, since },
-      { import: change, since },
-      { change, since: null },
-    ];
-    for (const body of [...INVALID_BODIES, ...two]) expectAnswer(await undo(service, body), INVALID);
-    const options = { body: gzipSync(JSON.stringify({ change })), headers: { 'content-encoding': 'gzip' } };
-    expectAnswer(await service.request('POST', '/undo', options), COMPRESSED);
-    const long = `{"change":${change}}${' '.repeat(MEBIBYTE)}`;
-    expectAnswer(await undo(service, long), TOO_LARGE);
-    await expectState(service, before.id, after);
-    const others = `{"Import":1,"id":7,"__proto__":{"since":"x"},"change":${NO_CHANGE},"change":${change}}`;
-    const done = await undo(service, others);
-    expectAnswer(done, undone({ ...done.data, undone: 1, left: [] }));
-    await expectState(service, before.id, before);
-  }),
+  ofLog.writing(
+    'H5',
+    'an unknown number gets 404, and so does a change that is no import',
+    async (service) => {
+      const { id } = await service.create({ title: 'a' });
+      const after = await put(service, id, { title: 'b' });
+      const numbers = [{ change: NO_CHANGE }, { import: NO_CHANGE }, { import: await newestOf(service, id) }];
+      for (const body of numbers) expectAnswer(await undo(service, body), CHANGE_NOT_FOUND);
+      await expectState(service, id, after);
+    },
+  ),
+  ofLog.writing(
+    'H5, rules 5 to 7',
+    'a body that does not name one of the three gets 400',
+    async (service) => {
+      const before = await service.create({ title: 'a' });
+      const after = await put(service, before.id, { title: 'b' });
+      const change = await newestOf(service, before.id);
+      const since = '2999-01-01T00:00:00Z';
+      const two = [
+        { change, import: change },
+        { change, since },
+        { import: change, since },
+        { change, since: null },
+      ];
+      for (const body of [...INVALID_BODIES, ...two]) expectAnswer(await undo(service, body), INVALID);
+      const options = { body: gzipSync(JSON.stringify({ change })), headers: { 'content-encoding': 'gzip' } };
+      expectAnswer(await service.request('POST', '/undo', options), COMPRESSED);
+      const long = `{"change":${change}}${' '.repeat(MEBIBYTE)}`;
+      expectAnswer(await undo(service, long), TOO_LARGE);
+      await expectState(service, before.id, after);
+      const others = `{"Import":1,"id":7,"__proto__":{"since":"x"},"change":${NO_CHANGE},"change":${change}}`;
+      const done = await undo(service, others);
+      expectAnswer(done, undone({ ...done.data, undone: 1, left: [] }));
+      await expectState(service, before.id, before);
+    },
+  ),
   ofLog('H5, rules 9 and 20', 'the path, the method and the token come before the body', async (service) => {
     for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
       for (const token of [null, service.token]) {
@@ -283,6 +280,40 @@ export const UNDOS: readonly Rule[] = [
       expectAnswer(await service.request('POST', path, { body: '{', token: null }), NOT_FOUND);
     }
   }),
+  ofLog.writing('H7', 'an undo is an event, and tells by its number what it has done', async (service) => {
+    const { id } = await service.create({ title: 'a' });
+    await put(service, id, { title: 'b' });
+    const event = await undoOne(service, await newestOf(service, id));
+    const answer = await service.request('GET', `/event/${event}`);
+    const { at } = answer.data ?? {};
+    const progress = { books: 1, checked: 1, changedLater: 0, left: [] };
+    const told = { event, at, kind: 'undo', name: null, books: 1, undo: progress };
+    expectAnswer(answer, eventRetrieved(told));
+    expect(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(at), 'An event has its time.', answer);
+    expectAnswer(await service.request('POST', `/event/${event}`), eventRetrieved(told));
+    expectAnswer(await service.request('HEAD', `/event/${event}`), { status: 200 });
+  }),
+  ofLog.writing('H7', 'an unknown number gets 404, and so does that of a change', async (service) => {
+    const { id } = await service.create({});
+    const change = await newestOf(service, id);
+    for (const number of [NO_CHANGE, change, 0, -1, '01', '1.0', 'x'])
+      for (const method of ['GET', 'POST'])
+        expectAnswer(await service.request(method, `/event/${number}`), EVENT_NOT_FOUND);
+  }),
+  ofLog(
+    'H7, rules 9 and 20',
+    'the path, the method and the token come before the number',
+    async (service) => {
+      for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+        const answer = await service.request(method, '/event/x', { token: null });
+        expectAnswer(answer, METHOD_NOT_ALLOWED);
+        expectEqual(answer.headers.get('allow'), 'GET, HEAD, POST', 'allow', answer);
+      }
+      expectAnswer(await service.request('GET', '/event/x', { token: null }), TOKEN_REQUIRED);
+      for (const path of ['/event', '/event/', '/Event/1', '/event/1/'])
+        expectAnswer(await service.request('GET', path, { token: null }), NOT_FOUND);
+    },
+  ),
 ];
 
 const undo = (service: Service, body: unknown, key?: string) =>

@@ -20,13 +20,13 @@ export const INVALID_TOKEN = refusal(401, 'Invalid token');
 export const BOOK_NOT_FOUND = refusal(404, 'Book not found');
 export const NOT_FOUND = refusal(404, 'Not found');
 export const CHANGE_NOT_FOUND = refusal(404, 'Change not found');
+export const EVENT_NOT_FOUND = refusal(404, 'Event not found');
 export const METHOD_NOT_ALLOWED = refusal(405, 'Method not allowed');
 export const UNMET = refusal(412, 'Precondition failed');
 export const TOO_LARGE = refusal(413, 'Payload too large');
 export const COMPRESSED = refusal(415, 'Unsupported content encoding');
 export const TOO_MANY = refusal(429, 'Too many attempts');
 export const KEY_USED = refusal(422, 'Idempotency key already used');
-export const NO_UNDO = refusal(422, 'Undo is not available');
 export const HEADERS_TOO_LARGE = refusal(431, 'Request header fields too large');
 export const DELETED = refusal(200, 'Book deleted successfully');
 
@@ -48,3 +48,8 @@ export const historyRetrieved = <Data>(data: Data) => ({
   data,
 });
 export const undone = <Data>(data: Data) => ({ status: 200, message: 'Changes undone successfully', data });
+export const eventRetrieved = (data: object) => ({
+  status: 200,
+  message: 'Event retrieved successfully',
+  data,
+});

@@ -10,7 +10,7 @@ _book_catalogue() {
       import) words='--dry-run --on-duplicate --ids --title --author --year --format --encoding --delimiter --rejects --help' ;;
       export) words='--format --overwrite --help' ;;
       copy) words='--overwrite --help' ;;
-      undo) words='--since --book --import --change --list --yes --help' ;;
+      undo) words='--since --book --import --change --continue --list --yes --help' ;;
       forget) words='--yes --help' ;;
       backup) words='--overwrite --help' ;;
       restore) words='--overwrite --help' ;;

@@ -33,6 +33,7 @@ complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l since
 complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l book
 complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l import
 complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l change
+complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l continue
 complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l list
 complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l yes
 complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l help

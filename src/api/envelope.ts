@@ -129,7 +129,7 @@ const asEvent = (event: CatalogueEvent) => {
 };
 export const eventRetrieved = (event: CatalogueEvent) =>
   success(200, 'Event retrieved successfully', asEvent(event));
-/** What remains of an undo goes on. */
+/** The service continues the undo. */
 export const undoInProgress = (event: CatalogueEvent) =>
   withHeaders(success(202, 'Undo in progress', asEvent(event)), 'location', `/event/${event.number}`);
 export const EVENT_NOT_FOUND = failure(404, 'Event not found');

@@ -181,7 +181,7 @@ export class Catalogue {
     this.#continued.delete(undo.number);
   }
 
-  /** Ends what goes on without a caller. What is left of an undo can be continued. */
+  /** Ends undos in progress after their part, and waits for changes. */
   close(): void {
     this.#isClosing = true;
     this.followers.close();

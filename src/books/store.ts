@@ -240,7 +240,7 @@ export interface LogWriter extends LogReader {
   ): Promise<{ readonly number: number; readonly before: number }>;
   /** Continues an event, after others who do. */
   resume(number: number): Promise<CatalogueEvent | undefined>;
-  /** @param books that it has changed since it was begun or continued. */
+  /** @param books that it has changed since it was started or continued. */
   end(number: number, books: number, work?: unknown): Promise<void>;
   /** Until the end of the transaction, nobody else changes these books. */
   hold(ids: readonly number[]): Promise<void>;

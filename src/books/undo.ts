@@ -39,7 +39,7 @@ const NAMED = 10_000;
 
 /** How far an undo is. */
 export interface UndoProgress {
-  /** Its number, by which it can be taken back itself; null if there was no change to take back. */
+  /** Its number, with which it can be taken back itself; null if there was no change to take back. */
   readonly event: number | null;
   /** How many books have been changed by what is taken back; and how many of them have been looked at. */
   readonly books: number;
@@ -98,7 +98,7 @@ export class Undo {
   readonly number: number;
   #ids: Ids | undefined;
 
-  /** @param number of an undo that has begun. */
+  /** @param number of an undo that was started. */
   constructor(store: UndoableStore, number: number, ids?: Ids) {
     this.#store = store;
     this.number = number;
@@ -167,7 +167,7 @@ export class Undo {
     return await this.#store.writeLog(async (log) => {
       const event = await log.resume(this.number);
       const progress = progressOf(event);
-      if (progress === undefined || isDone(progress)) return progress;
+      if (progress === undefined) return undefined;
       return await takeBack(log, this.number, progress.undone, event?.work as UndoWork, ids, PART);
     }, deadline);
   }

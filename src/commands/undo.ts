@@ -70,7 +70,7 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
   const isMeant = options.yes === true && name !== 'list';
   const store = await openExisting(url, isMeant);
   const progress = new Progress({ stderr, env });
-  /** Of an undo that has begun. */
+  /** Of an undo in progress. */
   let number: number | undefined;
   const show = ({ event, checked, books, undone }: UndoProgress) => {
     number = event ?? number;

@@ -240,6 +240,9 @@ const OTHERS: readonly WrongService[] = [
   ['H5: an unknown', 'an import may be a change', ask(/(?<=^POST \/undo[\s\S]*)"import"/, '"change"')],
   ['H5, rules 5', 'of two changes the first counts', ask(/(?<="change":\d+),"import":\d+/, '')],
   ['H5, rules 9', 'GET takes back', ask(/^GET \/undo/, 'POST /undo')],
+  ['H7: an undo', 'an undo is an import', give(/"kind":"undo"/, '"kind":"import"')],
+  ['H7: an unknown', 'an unknown event is one of nothing', give(/Event not found/, 'Not found')],
+  ['H7, rules 9', 'an event has no HEAD', give(/GET, HEAD, POST/, 'GET, POST')],
 
   // Paths
   ['rule 20: unknown', 'a slash at the end is ignored', ask(/^(\S+ \/books)\/$/m, '$1')],

@@ -108,6 +108,8 @@ class Transaction {
   readonly #table: Table;
   readonly #sent: Statements;
   readonly #writes: Write[] = [];
+  /** The books as they were when it looked. */
+  readonly #seen = new Map<number, State>();
   readonly #deadline: number;
 
   constructor(order: Order, table: Table, sent: Statements, deadline: number) {
@@ -131,7 +133,7 @@ class Transaction {
   async #send(text: string, values: readonly unknown[]) {
     const table = this.#table;
     const [first, second] = values as [number[], number[]];
-    if (text.includes('book_log_state') || text.includes('for update of books')) {
+    if (text.includes('book_log_state') || text.includes('as (select id from books')) {
       const lock = async (end: number) => {
         if (!text.includes(' update')) return;
         if (text.includes('book_log_state')) return table.lock(LOG, this, end);
@@ -167,10 +169,12 @@ class Transaction {
         }),
       );
     }
-    if (text.includes('from books where id = any'))
-      return (first as number[]).flatMap((id) =>
-        books.get(id) ? [{ id, state: textOf(books.get(id) ?? null) }] : [],
-      );
+    if (text.includes('as state from books')) {
+      for (const id of first as number[]) this.#seen.set(id, books.get(id) ?? null);
+      return (first as number[]).flatMap((id) => {
+        return books.get(id) ? [{ id, state: textOf(books.get(id) ?? null) }] : [];
+      });
+    }
     if (text.includes('from book_events') && text.includes('number = $2')) return [];
     if (text.includes('as book from book_log'))
       return rows.filter(({ number }) => number === first).map(({ book }) => ({ book }));
@@ -181,7 +185,7 @@ class Transaction {
 
   /** @param number of the row with the book as it was; undefined to remove it. */
   #write(id: number, number: number | undefined): object {
-    const present = this.#table.books.get(id) ?? null;
+    const present = this.#seen.get(id) ?? null;
     const wanted = this.#table.rows.find((row) => row.number === number)?.before ?? null;
     this.#writes.push({ id, present, wanted });
     return { id };

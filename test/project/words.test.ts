@@ -98,11 +98,11 @@ test('a colon joins the halves of one sentence in ten at most', () => {
   assert.equal(tooMany.length, 0, tooMany.join('\n'));
 });
 
-test('the README has at most 900 words, and all of docs/ 16,000', () => {
+test('the README has at most 900 words, and all of docs/ 16,500', () => {
   const words = (file: string) => (read(file).match(/\S*[\p{L}\p{N}]\S*/gu) ?? []).length;
   assert.ok(words('README.md') <= 900);
   const all = documents.reduce((sum, file) => sum + (file.startsWith('docs/') ? words(file) : 0), 0);
-  assert.ok(all <= 16_000, `${all} words`);
+  assert.ok(all <= 16_500, `${all} words`);
 });
 
 /** The comments of a program, and its strings that are more than a word, each on its line. */

@@ -59,7 +59,7 @@ describe('what becomes of a book', () => {
   for (const [changes, becomes] of CASES)
     test(`rule H5: ${changes} becomes ${becomes}`, () => assert.equal(decided(changes), becomes));
 
-  test('rule H5: what others have done is never lost, and only the state before the first change comes back', () => {
+  test('rule H5: no change by others is lost, and only the state before the first change comes back', () => {
     const state = fc.constantFrom('A', 'B', 'C', '.');
     const steps = fc.array(fc.tuple(state, fc.constantFrom('>', '-')), { maxLength: 9 });
     fc.assert(

@@ -39,7 +39,9 @@ export function checkOf(schema: object): ValidateFunction {
 
 export function templateOf(path: string): string {
   const [plain = ''] = path.split(/[?#]/);
-  return plain.replace(/^\/book\/[^/]+(?=$|\/history$)/, '/book/{id}');
+  return plain
+    .replace(/^\/book\/[^/]+(?=$|\/history$)/, '/book/{id}')
+    .replace(/^\/event\/[^/]+$/, '/event/{number}');
 }
 
 export function operationOf({ method, path }: Pick<Exchange, 'method' | 'path'>): Document {

@@ -23,11 +23,16 @@ export async function runOn(dbUrl: string, sql: string): Promise<void> {
   db.exec(sql);
 }
 
-/** Lets the changes that the log has so far be of an earlier time. @param hours how long ago. @param condition for their rows. */
-export async function makeEarlier(dbUrl: string, hours: number, condition = 'true'): Promise<void> {
+/**
+ * Lets the changes that the log has so far be of an earlier time.
+ * @param hours how long ago. @param condition for their rows.
+ * @returns a time between them and now.
+ */
+export async function makeEarlier(dbUrl: string, hours: number, condition = 'true'): Promise<string> {
   const time = Date.now() - hours * 3_600_000;
   const at = dbUrl.startsWith('sqlite:') ? time : `'${new Date(time).toISOString()}'`;
   await executeOn(dbUrl, `update book_log set at = ${at} where ${condition}`);
+  return new Date(time + 1_800_000).toISOString();
 }
 
 /** Resolves once no more than the newest row of each place is left of the log. */

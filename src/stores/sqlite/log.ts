@@ -447,7 +447,7 @@ export class BookLog {
     this.#setPart.get(number);
   }
 
-  /** At the end of the transaction at the latest. @param books that were written since the event was begun or continued. */
+  /** At the end of the transaction at the latest. @param books that were written since the event was started or continued. */
   end(number: number, books: number, work: unknown): void {
     this.#setPart.get(null);
     this.#noteEvent.run(books, work === undefined ? null : JSON.stringify(work), number);
