@@ -64,10 +64,16 @@ export function isDone({ books, checked }: UndoProgress): boolean {
   return checked === books;
 }
 
-/** @returns undefined if the event is no undo. */
+/** @returns undefined if the event is no undo, or one of a build before the release. */
+function workOf(event: CatalogueEvent | undefined): UndoWork | undefined {
+  return event?.kind === 'undo' ? ((event.work as UndoWork | null) ?? undefined) : undefined;
+}
+
+/** @returns undefined as above. */
 export function progressOf(event: CatalogueEvent | undefined): UndoProgress | undefined {
-  if (event?.kind !== 'undo') return undefined;
-  const { books, checked, left, changedLater } = event.work as UndoWork;
+  const work = workOf(event);
+  if (event === undefined || work === undefined) return undefined;
+  const { books, checked, left, changedLater } = work;
   return { event: event.number, books, checked, undone: event.books, left, changedLater };
 }
 
@@ -123,7 +129,7 @@ export class Undo {
     const isReplay = 'known' in begun;
     const progress = isReplay ? begun.known : begun;
     if (progress.event === null || isDone(progress)) return { progress, isReplay };
-    const ids = 'ids' in plan ? plan.ids : undefined;
+    const ids = 'ids' in plan && !isReplay ? plan.ids : undefined;
     return { progress, isReplay, rest: new Undo(store, progress.event, ids) };
   }
 
@@ -158,18 +164,19 @@ export class Undo {
 
   /** Takes the next part back. @returns how far it is then; undefined if there is no such undo. */
   async continue(deadline: number): Promise<UndoProgress | undefined> {
-    const ids = (this.#ids ??= await this.#store.readLog(async (log) => {
-      const event = await log.event(this.number);
-      if (progressOf(event) === undefined) return undefined;
-      return new Ids(await log.booksOf((event?.work as UndoWork).selection));
-    }, deadline));
-    if (ids === undefined) return undefined;
+    this.#ids ??= await this.#store.readLog((log) => this.#readIds(log), deadline);
+    const ids = this.#ids;
     return await this.#store.writeLog(async (log) => {
       const event = await log.resume(this.number);
-      const progress = progressOf(event);
-      if (progress === undefined) return undefined;
-      return await takeBack(log, this.number, progress.undone, event?.work as UndoWork, ids, PART);
+      const work = workOf(event);
+      if (event === undefined || work === undefined) return undefined;
+      return await takeBack(log, event, work, ids, PART);
     }, deadline);
+  }
+
+  async #readIds(log: LogReader): Promise<Ids> {
+    const work = workOf(await log.event(this.number));
+    return new Ids(work === undefined ? [] : await log.booksOf(work.selection));
   }
 }
 
@@ -209,14 +216,14 @@ async function beginStep(
   if (once !== undefined) await log.keep(once.key, [number]);
   const bounded = 'since' in selection ? { ...selection, before } : selection;
   const work: UndoWork = { selection: bounded, books, checked: 0, through: 0, left: [], changedLater: 0 };
-  return await takeBack(log, number, 0, work, ids, books > STEP.books ? { ...STEP, books: 0 } : STEP);
+  const bounds = books > STEP.books ? { ...STEP, books: 0 } : STEP;
+  return await takeBack(log, { number, books: 0 }, work, ids, bounds);
 }
 
 /** Takes changes back of the next books, within bounds. */
 async function takeBack(
   log: LogWriter,
-  number: number,
-  undoneBefore: number,
+  event: Pick<CatalogueEvent, 'number' | 'books'>,
   before: UndoWork,
   ids: Ids,
   bounds: Bounds,
@@ -244,8 +251,8 @@ async function takeBack(
   }
   const isEnd = ids.next(through, 1).length === 0;
   const work = { ...before, checked: isEnd ? before.books : checked, through, left, changedLater };
-  await log.end(number, undone, work);
-  return { ...work, event: number, undone: undoneBefore + undone };
+  await log.end(event.number, undone, work);
+  return { ...work, event: event.number, undone: event.books + undone };
 }
 
 /** @returns the books that become what they were, and the ids of those that are left. */
