@@ -297,8 +297,8 @@ export const UNDOS: readonly Rule[] = [
     const { id } = await service.create({});
     const change = await newestOf(service, id);
     for (const number of [NO_CHANGE, change, 0, -1, '01', '1.0', 'x'])
-      for (const method of ['GET', 'POST'])
-        expectAnswer(await service.request(method, `/event/${number}`), EVENT_NOT_FOUND);
+      for (const method of ['GET', 'HEAD', 'POST'])
+        expectAnswer(await service.request(method, `/event/${number}`), of(method, EVENT_NOT_FOUND));
   }),
   ofLog(
     'H7, rules 9 and 20',
@@ -309,12 +309,19 @@ export const UNDOS: readonly Rule[] = [
         expectAnswer(answer, METHOD_NOT_ALLOWED);
         expectEqual(answer.headers.get('allow'), 'GET, HEAD, POST', 'allow', answer);
       }
-      expectAnswer(await service.request('GET', '/event/x', { token: null }), TOKEN_REQUIRED);
+      for (const method of ['GET', 'HEAD', 'POST']) {
+        expectAnswer(await service.request(method, '/event/x', { token: null }), of(method, TOKEN_REQUIRED));
+        expectAnswer(await service.request(method, '/event/x', { token: 'x' }), of(method, INVALID_TOKEN));
+      }
       for (const path of ['/event', '/event/', '/Event/1', '/event/1/'])
         expectAnswer(await service.request('GET', path, { token: null }), NOT_FOUND);
     },
   ),
 ];
+
+/** HEAD has no body. */
+const of = (method: string, { status, ...body }: { status: number }) =>
+  method === 'HEAD' ? { status } : { status, ...body };
 
 const undo = (service: Service, body: unknown, key?: string) =>
   service.request('POST', '/undo', { body, headers: key === undefined ? {} : { 'idempotency-key': key } });

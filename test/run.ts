@@ -22,11 +22,11 @@ import { ONLY_STORE, POSTGRES, SQLITE } from './support/service.ts';
 /** Folders whose tests do not run before a push: test/README.md says when they do. */
 const OTHER_SHELVES = ['browser', 'citus', NIGHTLY, 'packages', 'release'];
 
-/** What runs on a cluster of Citus unless files are named: the contract, searches, followers, import and export, and failures. */
+/** What runs on a cluster of Citus unless files are named: the contract, searches, followers, undos, import and export, and failures. */
 const ON_CITUS = [
   ...['contract', 'list', 'model'].map((name) => `test/contract/${name}.test.ts`),
   ...['oracle', 'pages'].map((name) => `test/find/${name}.test.ts`),
-  ...['bulk', 'changes'].map((name) => `test/stores/${name}.test.ts`),
+  ...['bulk', 'changes', 'undo', 'undo-parts'].map((name) => `test/stores/${name}.test.ts`),
   'test/nightly/contract.test.ts',
   'test/citus',
 ];

@@ -2,7 +2,14 @@
 
 import type { Book, BookChanges, NewBook } from './book.ts';
 import { readList } from './book-list.ts';
-import { type BookState, type Changes, changesOf, type Undone, type UndoRequest } from './changes.ts';
+import {
+  type BookState,
+  type CatalogueEvent,
+  type Changes,
+  changesOf,
+  type Undone,
+  type UndoRequest,
+} from './changes.ts';
 import { Deadline } from './deadline.ts';
 import { BookChanged, CatalogueError } from './errors.ts';
 import { type Answer, dataOf, failureOf, nextOf, type Request, send } from './request.ts';
@@ -10,7 +17,15 @@ import { LARGEST_PAGE, type Page, type PageSearch, pageOf, queryOf, type Search 
 import { Session } from './session.ts';
 
 export type { Book, BookChanges, NewBook } from './book.ts';
-export type { BookState, Change, Changes, LeftBook, Undone, UndoRequest } from './changes.ts';
+export type {
+  BookState,
+  CatalogueEvent,
+  Change,
+  Changes,
+  LeftBook,
+  Undone,
+  UndoRequest,
+} from './changes.ts';
 export { BookChanged, CatalogueError, CursorExpired, WrongCredentials } from './errors.ts';
 export type { Page, PageSearch, Search } from './search.ts';
 
@@ -289,13 +304,32 @@ export class BookCatalogue {
   }
 
   /**
-   * Takes changes back, all in one step, and once, however often the request is retried. Removed books return under their
-   * ids. Books that others have changed since stay as they are.
-   * @throws CatalogueError with status 404 when the log has no such change; 422 when it begins later, or the books are
-   * more than 10,000.
+   * Takes changes back once, however often the request is retried: up to 10,000 books in one step. Removed books return
+   * under their ids. Books that others have changed since stay as they are.
+   * @returns what was taken back; of more books, the undo as an event: the service continues it in parts.
+   * @throws CatalogueError with status 404 when the log has no such change; 422 when it begins later.
    */
-  async undo(changes: UndoRequest, options?: UndoOptions): Promise<Undone> {
-    return dataOf(await this.#post('undo', JSON.stringify(changes), options), 200) as Undone;
+  async undo(changes: UndoRequest, options?: UndoOptions): Promise<Undone | CatalogueEvent> {
+    const answer = await this.#post('undo', JSON.stringify(changes), options);
+    return dataOf(answer, answer.status === 202 ? 202 : 200) as Undone | CatalogueEvent;
+  }
+
+  /**
+   * An import, or an undo and how far it is.
+   * @throws CatalogueError with status 404 when the log has no such event.
+   */
+  async event(number: number, options?: CallOptions): Promise<CatalogueEvent> {
+    return dataOf(
+      await this.#call({ method: 'GET', url: this.#at(`event/${number}`) }, options),
+      200,
+    ) as CatalogueEvent;
+  }
+
+  /** Continues an undo whose process in the service has ended. @returns and throws as `event`. */
+  async continueUndo(number: number, options?: CallOptions): Promise<CatalogueEvent> {
+    const request = { method: 'POST', url: this.#at(`event/${number}`), isChange: true } as const;
+    const answer = await this.#call(request, options);
+    return dataOf(answer, answer.status === 202 ? 202 : 200) as CatalogueEvent;
   }
 
   /** Sends what is carried out once: all attempts have one key. */

@@ -1,4 +1,4 @@
-// Owns: what the log of changes answers: pages of changes, the states of a book, and what was taken back (rules H1 to H5).
+// Owns: what the log of changes answers: pages of changes, the states of a book, and what was taken back (rules H1 to H5 and H7).
 
 import type { Book } from './book.ts';
 import { CatalogueError } from './errors.ts';
@@ -67,6 +67,27 @@ export interface Undone {
   /** How many books are now as they were before the changes. */
   readonly undone: number;
   readonly left: readonly LeftBook[];
+}
+
+/** An import by the service's command, or an undo. */
+export interface CatalogueEvent {
+  /** Its number, with which it can be taken back. */
+  readonly event: number;
+  /** UTC, such as `2026-11-27T08:00:00.123Z`. */
+  readonly at: string;
+  readonly kind: 'import' | 'undo';
+  /** Of an import, its file. */
+  readonly name: string | null;
+  /** How many books it has changed so far. */
+  readonly books: number;
+  /** Of an undo: it is complete when all its books are checked. */
+  readonly undo: {
+    readonly books: number;
+    readonly checked: number;
+    /** How many of these were left, since others have changed them; and the first 10,000 of them. */
+    readonly changedLater: number;
+    readonly left: readonly LeftBook[];
+  } | null;
 }
 
 /** @throws CatalogueError when the answer is not a page of changes. */

@@ -84,10 +84,10 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
     }
     if (name === 'continue') number = value;
     const request = name === 'continue' ? new Undo(store, value) : await requestOf(store, name, value);
-    if ('since' in request) stdout.write(`Since ${utc(request.since)}, ${ago(request.since)}:\n`);
     const done = isMeant ? await takeBack(store, request, show) : await look(store, request, show);
     if (isMeant) await store.assertNewest();
     progress.end();
+    if ('since' in request) stdout.write(`Since ${utc(request.since)}, ${ago(request.since)}:\n`);
     stdout.write(reportOf(done, isMeant));
     return 0;
   } catch (error) {

@@ -50,6 +50,8 @@ const CALLS: Record<string, readonly Call[]> = {
   undoChanges: [{ change: 12 }, { import: 40 }, { since: new Date(0) }].map((changes) => ({
     call: (catalogue) => catalogue.undo(changes, ID),
   })),
+  getEvent: [{ call: (catalogue) => catalogue.event(1, ID) }],
+  continueEvent: [{ call: (catalogue) => catalogue.continueUndo(1, ID) }],
   updateBook: [ID, EXPECTED].map((options) => ({
     call: (catalogue) => catalogue.update(1, CHANGED, options),
   })),
@@ -59,11 +61,12 @@ const CALLS: Record<string, readonly Call[]> = {
   })),
 };
 
-/** `find`, `list`, `count`, `changes` and `history` return as much. */
-const NOT_OFFERED = ['checkBooks', 'checkBook', 'checkChanges', 'checkHistory'];
+/** `find`, `list`, `count`, `changes`, `event` and `history` return as much. */
+const NOT_OFFERED = ['checkBooks', 'checkBook', 'checkChanges', 'checkEvent', 'checkHistory'];
 
 const METHODS = [
-  ...['changes', 'count', 'create', 'createAll', 'find', 'history', 'list', 'logIn', 'page'],
+  ...['changes', 'continueUndo', 'count', 'create', 'createAll', 'event', 'find', 'history', 'list', 'logIn'],
+  ...['page'],
   ...['remove', 'undo', 'update'],
 ];
 
@@ -130,7 +133,11 @@ function examplesOf({ responses }: Document): { status: number; message: string;
 }
 
 function operationOf(line: string): Document {
-  const [method, path] = line.replace(/\?.*/, '').replace('/book/1', '/book/{id}').split(' ');
+  const [method, path] = line
+    .replace(/\?.*/, '')
+    .replace('/book/1', '/book/{id}')
+    .replace('/event/1', '/event/{number}')
+    .split(' ');
   return OPERATIONS.find((operation) => operation.method === method && operation.path === path);
 }
 

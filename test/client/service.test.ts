@@ -11,6 +11,7 @@ import {
   CursorExpired,
   type Page,
   type PageSearch,
+  type Undone,
   type UndoRequest,
 } from '../../client/src/book-catalogue.ts';
 import { fill, manyBooks } from '../support/books.ts';
@@ -379,7 +380,7 @@ describe('the client', () => {
     ] as const) {
       behind.keys.length = 0;
       behind.faults.push(...faults);
-      const { change: number, ...rest } = await behind.catalogue.undo({ change });
+      const { change: number, ...rest } = (await behind.catalogue.undo({ change })) as Undone;
       assert.deepEqual(rest, { undone: 1, left: [] });
       assert.deepEqual(await stored(before), book);
       assert.deepEqual([behind.keys.length, new Set(behind.keys).size], [3, 1]);
@@ -405,12 +406,12 @@ describe('the client', () => {
     await catalogue.update(BOOKS[0]?.id ?? 0, { year: 1615 });
     await catalogue.remove(BOOKS[1]?.id ?? 0);
     const after = await allOf(catalogue);
-    const { change, ...rest } = await catalogue.undo({ since: new Date(at) });
+    const { change, ...rest } = (await catalogue.undo({ since: new Date(at) })) as Undone;
     assert.deepEqual(rest, { undone: 3, left: [] });
     assert.deepEqual(await allOf(catalogue), before);
-    assert.equal((await catalogue.undo({ change: Number(change) })).undone, 3);
+    assert.equal(((await catalogue.undo({ change: Number(change) })) as Undone).undone, 3);
     assert.deepEqual(await allOf(catalogue), after);
-    assert.equal((await catalogue.undo({ since: at })).undone, 3);
+    assert.equal(((await catalogue.undo({ since: at })) as Undone).undone, 3);
     assert.deepEqual(await allOf(catalogue), before);
   });
 

@@ -237,7 +237,8 @@ describe('PostgreSQL', { concurrency: true }, () => {
     test('rules 12 and 27: a role that may use the tables and the sequence is enough, even if the sequence is behind', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl)).stop();
-      const tables = 'books, book_requests, book_log, book_log_state, book_index, book_index_state';
+      const tables =
+        'books, book_requests, book_log, book_log_state, book_events, book_index, book_index_state';
       const url = await asUserOf(context, dbUrl, tables);
       await execute(dbUrl, 'insert into books (id) select generate_series(1, 10)');
       const { client } = await start(url, undefined, {});
@@ -269,7 +270,11 @@ describe('PostgreSQL', { concurrency: true }, () => {
     test('rule 27: a role that may not create the index is refused, and serves without it', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl, WITHOUT_INDEX)).stop();
-      const url = await asUserOf(context, dbUrl, 'books, book_requests, book_log, book_log_state');
+      const url = await asUserOf(
+        context,
+        dbUrl,
+        'books, book_requests, book_log, book_log_state, book_events',
+      );
       await assert.rejects(startTestService(url), /start the service once as the owner/);
       const { client } = await start(url);
       await client.create({});

@@ -18,7 +18,7 @@ import { timesWith } from '../support/times.ts';
 const AT_ONCE = timesWith({ service: { lastRequest: 0 } });
 
 /** The structure that this version makes. */
-const VERSION = 1;
+const VERSION = 2;
 
 const OF_1_0 = `
   create table books (
@@ -114,7 +114,7 @@ const FOREIGN = 'its table "books" does not belong to this service';
 const faulty = (id: number) => `its book ${id} has an invalid id, text or year: correct it`;
 const NEWER = `${OLDER['a build before version 1.1']} pragma user_version = ${VERSION + 1}`;
 const IS_NEWER =
-  'its structure (version 2) is unknown to this version of the service: start a newer one, or restore a backup from before the upgrade';
+  'its structure (version 3) is unknown to this version of the service: start a newer one, or restore a backup from before the upgrade';
 
 /** A table of books with ids, and other columns. */
 const withIds = (columns: string) => `create table books (id integer primary key autoincrement, ${columns});`;
