@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import pg from 'pg';
 import { CitusServer, COORDINATOR, removeCatalogues } from '../support/citus.ts';
 import type { Requester } from '../support/client.ts';
 import { Load } from '../support/load.ts';
@@ -105,6 +106,41 @@ describe('Citus', () => {
     });
   }
 
+  for (const victim of ['a worker', 'the coordinator'])
+    test(`rules 23 and H5: ${victim} is killed between the two phases of an undo: it is whole or not at all`, async () => {
+      const dbUrl = await POSTGRES.freshUrl();
+      const { client } = await startTestService(dbUrl);
+      const [worker, other] = await CitusServer.workers();
+      assert.ok(worker !== undefined && other !== undefined);
+      const server = victim === 'a worker' ? worker : await CitusServer.at(coordinator);
+      const titles = async () => {
+        const count = 'select title, count(*)::integer from books group by title';
+        const rows = await execute<{ title: string; count: number }>(dbUrl, count);
+        return rows.map((row) => `${row.count} ${row.title}`).join();
+      };
+      await execute(dbUrl, "insert into books (title) select 'right' from generate_series(1, 500)");
+      const [now] = await execute<{ now: Date }>(dbUrl, 'select clock_timestamp() as now');
+      await execute(dbUrl, "update books set title = 'mistake'");
+      const body = { since: now?.now.toISOString() };
+      const open = await holdCommits(
+        other,
+        new URL(dbUrl).searchParams.get('options')?.split('=')[1] as string,
+      );
+      const undo = client.request('POST', '/undo', { body });
+      await waitUntil(async () => (await preparedOn(worker)) > 0, undo);
+      server.kill();
+      await server.startAgain();
+      assert.ok((await preparedOn(worker)) > 0);
+      await open();
+      const { status, data } = await undo;
+      for (const one of [worker, other]) await waitUntil(async () => (await preparedOn(one)) === 0);
+      const found = await titles();
+      if (status === 200) assert.deepEqual([found, data.undone], ['500 right', 500]);
+      else assert.ok(status === 503 && ['500 right', '500 mistake'].includes(found), `${status}: ${found}`);
+      await waitUntil(async () => (await client.request('POST', '/undo', { body })).status === 200);
+      assert.equal(await titles(), '500 right');
+    });
+
   test('rule 23: a worker leaves and comes back, and its shards move, while the service is used', async (context) => {
     await removeCatalogues(); // their shards would move as well
     const { load } = await start(context, await POSTGRES.freshUrl());
@@ -126,6 +162,24 @@ describe('Citus', () => {
     await settle(load);
   });
 });
+
+/** Lets each transaction that changes books wait on a server before the first phase of its commit. @returns ends that. */
+async function holdCommits({ url }: CitusServer, schema: string): Promise<() => Promise<void>> {
+  const gate = new pg.Client({ connectionString: url });
+  await gate.connect();
+  await gate.query('select pg_advisory_lock(1)');
+  await gate.query(`
+    set citus.enable_ddl_propagation = off; set citus.override_table_visibility = off;
+    create or replace function ${schema}.wait() returns trigger language plpgsql
+      as 'begin perform pg_advisory_xact_lock_shared(1); return null; end';
+    do $$ declare shard regclass; begin
+      for shard in select oid::regclass from pg_class where relnamespace = '${schema}'::regnamespace and relname ~ '^books_[0-9]+$' loop
+        execute 'create constraint trigger waiting after update on ' || shard ||
+          ' initially deferred for each row execute function ${schema}.wait()';
+      end loop;
+    end $$`);
+  return () => gate.end();
+}
 
 /** A service with its load. */
 async function start(context: TestContext, dbUrl: string) {
