@@ -5,8 +5,9 @@ import type { RequestCounts } from './api/request-counts.ts';
 import type { LoginGuard } from './auth/login-guard.ts';
 import type { BatchFigures } from './books/batches.ts';
 import type { Catalogue } from './books/catalogue.ts';
+import type { Counts } from './counts.ts';
 import { type MetricName, metric } from './metrics/descriptions.ts';
-import type { Counts, Metric } from './metrics/prometheus.ts';
+import type { Metric } from './metrics/prometheus.ts';
 
 /** @param connections open connections of clients. */
 export function serviceMetrics(
@@ -23,7 +24,7 @@ export function serviceMetrics(
     metric('http_requests_total', requests.answers),
     metric('http_request_duration_seconds', requests.durations),
     metric('http_connections', connections),
-    ofBatches('batch_size', ({ sizes }) => sizes),
+    ofBatches('batch_size', ({ sizes }) => sizes ?? {}),
     ofBatches('batch_duration_seconds', ({ durations }) => durations),
     ofBatches('batches_in_flight', ({ inFlight }) => inFlight),
     ofBatches('waiting_calls', ({ waiting }) => waiting),

@@ -12,6 +12,7 @@ import type { Config } from './config.ts';
 import { roomForMore } from './http/room.ts';
 import { listen, listenIfFree, PortRefused } from './listen.ts';
 import type { Log } from './log/log.ts';
+import { type MetricName, metric } from './metrics/descriptions.ts';
 import { measureProcess } from './metrics/process.ts';
 import type { Metric } from './metrics/prometheus.ts';
 import { serviceMetrics } from './service-metrics.ts';
@@ -109,7 +110,7 @@ export async function startService(
       const connections = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
       return [
         ...serviceMetrics(requests, connections, catalogue, guard.outcomes),
-        ...store.metrics(),
+        ...Object.entries(store.counts()).map(([name, counts]) => metric(name as MetricName, counts)),
         ...(await measurement.metrics()),
       ];
     },

@@ -2,9 +2,8 @@
 // grow, because every request passes here.
 // Does not: count by names that a client could make up: all unknown paths have one name, and so have all unusual methods.
 
-import type { StoreFault } from '../books/store.ts';
-import { DESCRIPTIONS } from '../metrics/descriptions.ts';
-import { Histogram } from '../metrics/prometheus.ts';
+import { STORE_FAULTS, type StoreFault } from '../books/store.ts';
+import { Histogram } from '../counts.ts';
 
 /** Seconds: without load a read takes less than a millisecond, no answer much more than five seconds (rule 23). */
 const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -17,9 +16,10 @@ export class RequestCounts {
   /** Seconds until the answer was ready, by route and method. */
   readonly durations: Record<string, Record<string, Histogram>> = {};
   /** Requests that failed because of the store, including lists that broke off half way. */
-  readonly storeFaults = Object.fromEntries(
-    DESCRIPTIONS.store_errors_total.labels.reason.map((reason) => [reason, 0]),
-  ) as Record<StoreFault, number>;
+  readonly storeFaults = Object.fromEntries(STORE_FAULTS.map((reason) => [reason, 0])) as Record<
+    StoreFault,
+    number
+  >;
 
   /**
    * @param route path of the route; undefined for an unknown path.

@@ -4,7 +4,7 @@
 // before them are large, go behind those that wait. Calls for different places are sent apart. Independent of books.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { Histogram } from '../metrics/prometheus.ts';
+import { Histogram } from '../counts.ts';
 import type { Times } from '../times.ts';
 import { type Answers, type Left, type Place, StoreUnavailable } from './store.ts';
 
@@ -33,17 +33,23 @@ interface Batch<Item, Answer> {
 /** Of a store that does not say where an item is. */
 const HERE: Place = { server: 0 };
 
-const OVERLOADED = new StoreUnavailable('more calls wait than the store can answer in time', 'overload');
+export const OVERLOADED = new StoreUnavailable(
+  'more calls wait than the store can answer in time',
+  'overload',
+);
 
 const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 /** Seconds. */
-const DURATIONS = [
+export const DURATIONS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ];
 
 /** The figures of batches at any moment. */
-export type BatchFigures = Pick<Batches<never, unknown>, 'waiting' | 'inFlight' | 'sizes' | 'durations'>;
+export interface BatchFigures extends Pick<Batches<never, unknown>, 'waiting' | 'inFlight' | 'durations'> {
+  /** Undefined of jobs that take turns. */
+  readonly sizes?: Histogram;
+}
 
 /**
  * Sends a batch.

@@ -26,23 +26,20 @@ import {
   weightOf,
   weightOfAnswer,
 } from './store.ts';
-import { isDone, Undo, type UndoOutcome, type UndoProgress } from './undo.ts';
+import { Turns } from './turns.ts';
+import { isDone, Undo, type UndoOutcome } from './undo.ts';
 
 /**
  * Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with the longest
  * texts. Changes come one batch at a time, so that two of one process never wait for each other's books.
  */
 const GATHERED = { size: 512, weight: HEAVY, inFlight: 1 };
-/** Searches and requests with many books: each may keep a core busy, and two would slow down others. */
-const SINGLY = { ...GATHERED, size: 1 };
-
-type Job<Result> = (deadline: number) => Promise<Result>;
 
 export class Catalogue {
   readonly #store: BookStore;
   readonly #batches: ReturnType<typeof batchesOf>;
   /** Of those who wait for changes, one at a time: nothing is refused since others wait. */
-  readonly #followed: Batches<Job<Changes | 'gone'>, Changes | 'gone'>;
+  readonly #followed: Turns;
   readonly #times: Times['books'];
   /** The numbers of undos that this process continues. */
   readonly #continued = new Set<number>();
@@ -55,7 +52,7 @@ export class Catalogue {
     this.#store = store;
     this.#times = times;
     this.#batches = batchesOf(store, times);
-    this.#followed = jobs(1, times);
+    this.#followed = new Turns(1, times);
     this.followers = new Followers(
       (onChange) => store.watch(onChange),
       (page) => page === 'gone' || page.changes.length > 0,
@@ -90,10 +87,11 @@ export class Catalogue {
   }
 
   /** Stores new books, all or none of them. @param key as in `create`. */
-  createAll(sent: readonly BookChanges[], key: string | undefined): Promise<GroupOutcome> {
+  async createAll(sent: readonly BookChanges[], key: string | undefined): Promise<GroupOutcome> {
     const books = sent.map(completeFields);
     const once = key === undefined ? undefined : { key, fingerprint: fingerprintOf('books', books) };
-    return this.#batches.bulk.call({ books, once });
+    const store = (deadline: number) => this.#store.insertGroups([{ books, once }], deadline);
+    return (await this.#batches.bulk.take(store))[0] as GroupOutcome;
   }
 
   /** @returns the book as this change left it, undefined if no book has the id. */
@@ -113,8 +111,15 @@ export class Catalogue {
     return this.#batches;
   }
 
-  search(search: Search): Promise<Page> {
-    return this.#batches.search.call(search);
+  async search(search: Search): Promise<Page> {
+    const { shortSearch, shortSearches, deadline: wait } = this.#times;
+    const { search: short, longSearch } = this.#batches;
+    const deadline = performance.now() + wait;
+    // Many that turn out to be long get less each, so that a short one among them does not wait for long.
+    const begin = () =>
+      this.#store.search(search, deadline, Math.min(shortSearch, shortSearches / short.waiting));
+    const found = await short.take(begin, deadline);
+    return typeof found === 'function' ? longSearch.take(found, deadline) : found;
   }
 
   /**
@@ -133,11 +138,11 @@ export class Catalogue {
   ): Promise<{ readonly page: Changes | 'gone'; readonly waited: number | undefined }> {
     const read = (deadline: number) => this.#store.changes(cursor, most, deadline);
     if (wait === 0 || !this.followers.hasRoom) {
-      const page = (await this.#batches.history.call(read)) as Changes | 'gone';
+      const page = await this.#batches.history.take(read);
       return { page, waited: undefined };
     }
     const what = JSON.stringify([cursor, most]);
-    const follow = () => this.#followed.call(read);
+    const follow = () => this.#followed.take(read);
     const { answer, waited } = await this.followers.read(what, follow, wait, signal);
     return { page: answer, waited };
   }
@@ -149,7 +154,7 @@ export class Catalogue {
   async undo(request: UndoRequest, key: string | undefined): Promise<UndoOutcome> {
     const once = key === undefined ? undefined : { key, fingerprint: fingerprint('undo', request) };
     const begin = (deadline: number) => Undo.begin(this.#store, request, once, deadline);
-    const outcome = (await this.#batches.undo.call(begin)) as UndoOutcome;
+    const outcome = await this.#batches.undo.take(begin);
     if (typeof outcome === 'object' && outcome.rest !== undefined) void this.#continue(outcome.rest);
     return outcome;
   }
@@ -157,7 +162,7 @@ export class Catalogue {
   /** @returns undefined if the log has no such event. */
   event(number: number): Promise<CatalogueEvent | undefined> {
     const read = (deadline: number) => this.#store.readLog((log) => log.event(number), deadline);
-    return this.#batches.history.call(read) as Promise<CatalogueEvent | undefined>;
+    return this.#batches.history.take(read);
   }
 
   /** Continues an undo that is not complete, unless this process does that already. */
@@ -170,8 +175,7 @@ export class Catalogue {
     this.#continued.add(undo.number);
     while (!this.#isClosing) {
       try {
-        const part = this.#batches.undo.call((deadline) => undo.continue(deadline));
-        const progress = (await part) as UndoProgress | undefined;
+        const progress = await this.#batches.undo.take((deadline) => undo.continue(deadline));
         if (progress === undefined || isDone(progress)) break;
       } catch (error) {
         if (!(error instanceof StoreUnavailable) || error.kind === 'refused') break; // it would be refused again
@@ -189,8 +193,7 @@ export class Catalogue {
 
   /** The states of a book, the newest first (rule H4). @param before the number of a change: those before it. */
   states(id: number, before: number | undefined, most: number): Promise<States> {
-    const states = this.#batches.history.call((deadline) => this.#store.states(id, before, most, deadline));
-    return states as Promise<States>;
+    return this.#batches.history.take((deadline) => this.#store.states(id, before, most, deadline));
   }
 
   /** Opens the list of all books; the caller closes it. */
@@ -215,13 +218,6 @@ function batchesOf(store: BookStore, times: Times['books']) {
   };
   const insertGroups: Carry<BookGroup, GroupOutcome> = (groups, deadline) =>
     store.insertGroups(groups, deadline);
-  const longSearch = jobs<Page>(1, times); // apart, so that no short search waits for a long one
-  const search: Batches<Search, Page> = batches(async ([wanted], deadline) => {
-    // Many that turn out to be long get less each, so that a short one among them does not wait for long.
-    const most = Math.min(times.shortSearch, times.shortSearches / search.waiting);
-    const found = await store.search(wanted as Search, deadline, most);
-    return [typeof found === 'function' ? longSearch.call(found) : found];
-  }, SINGLY);
   return {
     find: batches<number, Book | undefined>((ids, deadline) => store.find(ids, deadline), overlapping, ofId),
     insert: batches<BookFields, number>((books, deadline) => store.insert(books, deadline), overlapping, {
@@ -230,7 +226,10 @@ function batchesOf(store: BookStore, times: Times['books']) {
     keyed: batches(insertGroups, GATHERED, {
       weigh: ({ books }) => books.reduce((weight, book) => weight + weightOf(book), 0),
     }),
-    bulk: batches(insertGroups, SINGLY),
+    // Each of these may keep a core busy, and two would slow down others.
+    bulk: new Turns(1, times),
+    search: new Turns(1, times),
+    longSearch: new Turns(1, times), // apart, so that no short search waits for a long one
     update: batches<BookUpdate, Book | undefined>(
       (updates, deadline) => store.update(updates, deadline),
       GATHERED,
@@ -243,19 +242,10 @@ function batchesOf(store: BookStore, times: Times['books']) {
       GATHERED,
       ofChange,
     ),
-    search,
-    longSearch,
     /** What is read of the log. */
-    history: jobs<unknown>(store.inFlight, times),
-    undo: jobs<unknown>(1, times),
+    history: new Turns(store.inFlight, times),
+    undo: new Turns(1, times),
   };
-}
-
-/** Batches of one call each, so many at the same time. */
-function jobs<Result>(inFlight: number, times: Times['books']): Batches<Job<Result>, Result> {
-  const carry = (all: readonly Job<Result>[], deadline: number) =>
-    Promise.all(all.map((job) => job(deadline))) as Promise<Result[]>;
-  return new Batches(carry, { ...SINGLY, inFlight }, times);
 }
 
 /**

@@ -1,8 +1,7 @@
 // Owns: the interface of a store of books. Every operation takes a batch and answers in its order.
 // A store gets only input that `book.ts` has accepted, so every failure here is a fault of the store.
 
-import type { DESCRIPTIONS } from '../metrics/descriptions.ts';
-import type { Metric } from '../metrics/prometheus.ts';
+import type { Counts } from '../counts.ts';
 import type { Book, BookChanges, BookFields } from './book.ts';
 import type { Condition } from './condition.ts';
 import type { IdRange } from './id-ranges.ts';
@@ -261,7 +260,8 @@ export class StoreUnavailable extends Error {
  * The store failed, did not answer in time, was not called because too many calls waited for it, cannot search before its
  * first index is complete, or refused a batch as a whole for something in it: an operator's constraint or trigger.
  */
-export type StoreFault = (typeof DESCRIPTIONS.store_errors_total.labels.reason)[number];
+export const STORE_FAULTS = ['failure', 'late', 'overload', 'indexing', 'refused'] as const;
+export type StoreFault = (typeof STORE_FAULTS)[number];
 
 /**
  * A store of books. A method that cannot keep its promise rejects with StoreUnavailable; then it has had no effect, or
@@ -337,8 +337,8 @@ export interface BookStore {
   /** Opens a list; resolves once its first chunk is available, so that no answer begins before that. */
   list(): Promise<BookList>;
 
-  /** Its metrics at this moment, without those of the batches. */
-  metrics(): Metric[];
+  /** What it counts, by the names of metrics. */
+  counts(): Readonly<Record<string, Counts>>;
 
   /** Whether the process cannot exit before it is closed, since a thread may wait for a disk. */
   readonly holdsProcess: boolean;

@@ -20,12 +20,13 @@ export const OPTIONS = { yes: { type: 'boolean' } } as const;
 export const OPERANDS = ['ID'] as const;
 
 export async function run(
-  { env, stdout }: CommandContext,
+  context: CommandContext,
   { operands: [text = ''], options }: Arguments,
 ): Promise<number> {
+  const { env, stdout } = context;
   const id = readBookId(text);
   if (id === undefined) throw new UsageError(`ID must be the id of a book, not "${text}".`);
-  const store = await openExisting(readSetting('dbUrl', env), options.yes === true);
+  const store = await openExisting(context, readSetting('dbUrl', env), options.yes === true);
   try {
     const [book] = await store.find([id]);
     const isKnown = book !== undefined || (await store.newestChangeOf(id)) !== undefined;

@@ -13,7 +13,6 @@ import { describeStore, readDbUrl } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
 import { printable } from '../terminal/printable.ts';
 import { Progress } from '../terminal/progress.ts';
-import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue undo --since TIME | --book ID | --import NUMBER | --change NUMBER [--yes]
@@ -68,7 +67,7 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
   const value = name === 'list' ? 0 : name === 'since' ? timeOf(text) : numberOf(name, text);
   const url = readSetting('dbUrl', env);
   const isMeant = options.yes === true && name !== 'list';
-  const store = await openExisting(url, isMeant);
+  const store = await openExisting(context, url, isMeant);
   const progress = new Progress({ stderr, env });
   /** Of an undo in progress. */
   let number: number | undefined;
@@ -105,12 +104,16 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
  * @param isMeant whether it is to be changed. Otherwise it may be read-only.
  * @throws OperatorError if there is no store.
  */
-export async function openExisting(url: string, isMeant: boolean): Promise<BulkStore> {
+export async function openExisting(
+  { times }: Pick<CommandContext, 'times'>,
+  url: string,
+  isMeant: boolean,
+): Promise<BulkStore> {
   const at = await readDbUrl(url);
-  const found = await at.openBulk('read', TIMES);
+  const found = await at.openBulk('read', times);
   if (found === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
   try {
-    const store = await at.openBulk('write', TIMES); // it notes the new books of other programs, and begins a missing log
+    const store = await at.openBulk('write', times); // it notes the new books of other programs, and begins a missing log
     await found.close();
     return store;
   } catch (error) {

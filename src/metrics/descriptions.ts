@@ -1,7 +1,9 @@
 // Owns: the name, type, labels and help of each metric of the service. docs/monitoring.md has its table from here.
 // Does not: count anything.
 
-import { type Counts, type Description, type Metric, toMetric } from './prometheus.ts';
+import { STORE_FAULTS } from '../books/store.ts';
+import type { Counts } from '../counts.ts';
+import { type Description, type Metric, toMetric } from './prometheus.ts';
 
 const POOLS = { pool: ['batches', 'held', 'searches', 'counts', 'lists', 'barriers'] };
 
@@ -36,7 +38,7 @@ export const DESCRIPTIONS = {
   },
   waiting_followers: { help: 'Requests that wait for a change.' },
   store_errors_total: {
-    labels: { reason: ['failure', 'late', 'overload', 'indexing', 'refused'] },
+    labels: { reason: STORE_FAULTS },
     help:
       'Requests that failed because of the store, whose cause is in the log: an error, no answer in time, too many ' +
       'waiting calls, an incomplete first index, or a missing right, a constraint or a trigger of the operator.',

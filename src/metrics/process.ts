@@ -3,11 +3,12 @@
 
 import { readdir, readFile } from 'node:fs/promises';
 import { cpuUsage, memoryUsage, versions } from 'node:process';
+import { Histogram } from '../counts.ts';
 import type { Log } from '../log/log.ts';
 import type { Times } from '../times.ts';
 import { version } from '../version.ts';
 import { metric } from './descriptions.ts';
-import { Histogram, type Metric, toMetric } from './prometheus.ts';
+import { type Metric, toMetric } from './prometheus.ts';
 
 /** Seconds. Normally a timer is up to a millisecond late. */
 const DELAYS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];

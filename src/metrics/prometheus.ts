@@ -2,6 +2,8 @@
 // https://prometheus.io/docs/instrumenting/exposition_formats/ (text format 0.0.4)
 // Independent of what is measured.
 
+import { type Counts, Histogram } from '../counts.ts';
+
 export const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 
 type Labels = Readonly<Record<string, string>>;
@@ -30,9 +32,6 @@ export interface Metric {
   readonly samples: readonly Sample[];
 }
 
-/** What is counted: a number or a histogram, or such by the values of a label. */
-export type Counts = number | Histogram | { readonly [value: string]: Counts };
-
 export function toMetric(name: string, { type, labels = {}, help }: Description, counts: Counts): Metric {
   return {
     name,
@@ -44,46 +43,21 @@ export function toMetric(name: string, { type, labels = {}, help }: Description,
 
 function samplesOf(counts: Counts, [label, ...others]: readonly string[], labels: Labels): readonly Sample[] {
   if (typeof counts === 'number') return [{ labels, value: counts }];
-  if (counts instanceof Histogram) return counts.samples(labels);
+  if (counts instanceof Histogram) return samplesOfHistogram(counts, labels);
   return Object.entries(counts).flatMap(([value, inner]) => {
     return samplesOf(inner, others, { ...labels, [label as string]: value });
   });
 }
 
-/** Observations counted by size. Plain numbers: an observation takes about ten nanoseconds. */
-export class Histogram {
-  readonly #bounds: readonly number[];
-  /** For each bound, the observations up to it and above the one before; last, those above all bounds. */
-  readonly #counts: number[];
-  #sum = 0;
-
-  /** @param bounds upper bounds, ascending. */
-  constructor(bounds: readonly number[]) {
-    this.#bounds = bounds;
-    this.#counts = new Array<number>(bounds.length + 1).fill(0);
-  }
-
-  observe(value: number): void {
-    let position = 0;
-    while (value > (this.#bounds[position] as number)) position += 1; // above the last bound, undefined ends the loop
-    (this.#counts[position] as number) += 1;
-    this.#sum += value;
-  }
-
-  /** Buckets are cumulative: each includes the observations in the smaller ones. */
-  samples(labels: Labels): Sample[] {
-    let count = 0;
-    const buckets = this.#counts.map((observed, position): Sample => {
-      count += observed;
-      const le = String(this.#bounds[position] ?? '+Inf');
-      return { suffix: '_bucket', labels: { ...labels, le }, value: count };
-    });
-    return [
-      ...buckets,
-      { suffix: '_sum', labels, value: this.#sum },
-      { suffix: '_count', labels, value: count },
-    ];
-  }
+/** Buckets are cumulative: each includes the observations in the smaller ones. */
+function samplesOfHistogram({ bounds, counts, sum }: Histogram, labels: Labels): Sample[] {
+  let count = 0;
+  const buckets = counts.map((observed, position): Sample => {
+    count += observed;
+    const le = String(bounds[position] ?? '+Inf');
+    return { suffix: '_bucket', labels: { ...labels, le }, value: count };
+  });
+  return [...buckets, { suffix: '_sum', labels, value: sum }, { suffix: '_count', labels, value: count }];
 }
 
 /** Merges the metrics of several processes: each metric once, its samples labelled with their process. */

@@ -97,14 +97,16 @@ export const MOVE_ON = `
 
 /** `unindexed` also counts ids without a book. `madeAt` changes when the index is made again. */
 const stateOf = (limit: number | 'all') => `
-  select min(version) as version, bool_and("isComplete") as "isComplete", max(made)::text as "madeAt",
-    coalesce(sum(unindexed), 0)::float8 as unindexed, (${WRITTEN}) as written,
-    coalesce(array_agg(place) filter (where unindexed > 0), '{}')::text[] as behind
-  from (
-    select state.place, version, is_complete as "isComplete", made_at as made,
-      greatest(0, state.last - next + 1) + (state.xid <> '0')::integer + coalesce(sum(behind.last - book + 1), 0) as unindexed
-    from book_index_state as state left join ${behind(limit)} on true group by state.place
-  ) as shards`;
+  select state.*, written from (
+    select min(version) as version, bool_and("isComplete") as "isComplete", max(made)::text as "madeAt",
+      coalesce(sum(unindexed), 0)::float8 as unindexed,
+      coalesce(array_agg(place) filter (where unindexed > 0), '{}')::text[] as behind
+    from (
+      select state.place, version, is_complete as "isComplete", made_at as made,
+        greatest(0, state.last - next + 1) + (state.xid <> '0')::integer + coalesce(sum(behind.last - book + 1), 0) as unindexed
+      from book_index_state as state left join ${behind(limit)} on true group by state.place
+    ) as shards
+  ) as state cross join (${WRITTEN}) as written`;
 
 /** `STATE` reads at most `STEP` + 1 rows of the log for each shard, `WHOLE_STATE` all. */
 export const STATE = stateOf(STEP + 1);

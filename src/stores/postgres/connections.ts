@@ -5,8 +5,6 @@ import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { StoreUnavailable } from '../../books/store.ts';
-import { type MetricName, metric } from '../../metrics/descriptions.ts';
-import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
 import { findWritable, type Hosts, isNewer, type Primary, refuseReadOnly, settingsFor } from './hosts.ts';
 import { beginWithin, type Limited, limitConnection } from './limits.ts';
@@ -219,19 +217,18 @@ export class Connections {
     return new StoreUnavailable(error, REFUSED.test(code ?? '') ? 'refused' : 'failure');
   }
 
-  metrics(): Metric[] {
+  counts() {
     const all = Object.entries(this.#pools);
-    const ofPools = (metricName: MetricName, count: (pool: pg.Pool) => number) => {
-      return metric(metricName, Object.fromEntries(all.map(([name, pool]) => [name, count(pool)])));
+    const ofPools = (count: (pool: pg.Pool) => number) =>
+      Object.fromEntries(all.map(([name, pool]) => [name, count(pool)]));
+    return {
+      postgres_connections: ofPools(({ totalCount }) => totalCount),
+      postgres_idle_connections: ofPools(({ idleCount }) => idleCount),
+      postgres_waiting_statements: ofPools(({ waitingCount }) => waitingCount),
+      postgres_connections_lost_total: this.#lost,
+      postgres_host_changes_total: this.#hostChanges,
+      postgres_retries_total: this.#retries,
     };
-    return [
-      ofPools('postgres_connections', ({ totalCount }) => totalCount),
-      ofPools('postgres_idle_connections', ({ idleCount }) => idleCount),
-      ofPools('postgres_waiting_statements', ({ waitingCount }) => waitingCount),
-      metric('postgres_connections_lost_total', this.#lost),
-      metric('postgres_host_changes_total', this.#hostChanges),
-      metric('postgres_retries_total', this.#retries),
-    ];
   }
 
   async close(): Promise<void> {

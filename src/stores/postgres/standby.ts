@@ -6,8 +6,6 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
-import { metric } from '../../metrics/descriptions.ts';
-import type { Metric } from '../../metrics/prometheus.ts';
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
 import { connectTo, type Host } from './hosts.ts';
@@ -120,11 +118,11 @@ export class Standby {
     }
   }
 
-  metrics(): Metric[] {
-    return [
-      metric('postgres_standby_reads_total', this.#reads),
-      metric('postgres_standby_usable', this.#restUntil === undefined ? 1 : 0),
-    ];
+  counts() {
+    return {
+      postgres_standby_reads_total: this.#reads,
+      postgres_standby_usable: this.#restUntil === undefined ? 1 : 0,
+    };
   }
 
   close(): void {

@@ -4,7 +4,6 @@
 
 import type { Book } from '../../books/book.ts';
 import { type BookStore, HEAVY, type Left, StoreUnavailable } from '../../books/store.ts';
-import { metric } from '../../metrics/descriptions.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { prepareIndex } from './book-index.ts';
@@ -149,12 +148,12 @@ function storeOf(
       const signal = AbortSignal.timeout(times.lists.firstChunk); // which the wait for room is a part of
       return lists.open(() => listBooks(connections, standby, shards.areSeveral, times, signal));
     },
-    metrics: () => [
-      ...connections.metrics(),
-      ...(standby?.metrics() ?? []),
-      metric('unindexed_books', finder?.unindexed ?? {}),
-      metric('kept_changes', pruning.changes ?? {}),
-    ],
+    counts: () => ({
+      ...connections.counts(),
+      ...standby?.counts(),
+      unindexed_books: finder?.unindexed ?? {},
+      kept_changes: pruning.changes ?? {},
+    }),
     close: async () => {
       pruning.end();
       finder?.close();

@@ -25,8 +25,6 @@ import {
   StoreUnavailable,
   untilHeavy,
 } from '../../books/store.ts';
-import { metric } from '../../metrics/descriptions.ts';
-import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
@@ -245,13 +243,13 @@ class SqliteStore implements BookStore {
     });
   }
 
-  metrics(): Metric[] {
-    return [
-      metric('sqlite_open_lists', this.#lists.count),
-      metric('unindexed_books', countUnindexed(this.#reads.db) ?? {}),
-      metric('kept_changes', countChanges(this.#reads.db) ?? {}),
-      metric('sqlite_file_bytes', { ...sizeAt('books', this.#path), ...sizeAt('log', `${this.#path}-wal`) }),
-    ];
+  counts() {
+    return {
+      sqlite_open_lists: this.#lists.count,
+      unindexed_books: countUnindexed(this.#reads.db) ?? {},
+      kept_changes: countChanges(this.#reads.db) ?? {},
+      sqlite_file_bytes: { ...sizeAt('books', this.#path), ...sizeAt('log', `${this.#path}-wal`) },
+    };
   }
 
   async close(): Promise<void> {
