@@ -221,6 +221,8 @@ export interface LogReader {
   /** The books that the changes are about, in their order, each once. */
   booksOf(selection: Selection): Promise<IdRange[]>;
   event(number: number): Promise<CatalogueEvent | undefined>;
+  /** The number of the newest change of a book; undefined if the log has none. */
+  newestChange(id: number): Promise<number | undefined>;
   /** The newest events that have changed books, the newest first. */
   events(most: number): Promise<readonly CatalogueEvent[]>;
   /** Looks through the past of the first of these books, at least one. */
@@ -244,6 +246,8 @@ export interface LogWriter extends LogReader {
   /** Until the end of the transaction, nobody else changes these books. */
   hold(ids: readonly number[]): Promise<void>;
   restore(books: readonly Restored[]): Promise<void>;
+  /** Removes a book, and from the log all that it was. */
+  forget(id: number): Promise<void>;
 }
 
 /** The store is unreachable, too slow or cannot write (rule 23). The cause is for the log, never for a client. */

@@ -190,7 +190,7 @@ const REASONS: Readonly<Record<NotUndone, string>> = {
  */
 async function requestOf(store: BulkStore, name: string, value: number): Promise<UndoRequest> {
   if (name !== 'book') return { [name]: value } as UndoRequest;
-  const change = await store.newestChangeOf(value);
+  const change = await store.readLog((log) => log.newestChange(value));
   if (change === undefined) throw new OperatorError(`No change of book ${value} is known.`);
   return { change };
 }

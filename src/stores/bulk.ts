@@ -76,12 +76,6 @@ export interface BulkStore {
   /** Opens its own transaction. */
   writeLog<Result>(write: (log: LogWriter) => Promise<Result>): Promise<Result>;
 
-  /** The number of the newest change of a book; undefined if the log has none. */
-  newestChangeOf(id: number): Promise<number | undefined>;
-
-  /** Within a transaction, removes a book, and from the log all that it was. */
-  forget(id: number): Promise<void>;
-
   /** Within a transaction, removes all books and the keys of all requests. */
   removeAll(): Promise<void>;
 

@@ -21,8 +21,6 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { FORGET, NEWEST_ROW } from '../states.ts';
-import { statesOf } from './history.ts';
 import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
 import { begin, refusePartial } from './limits.ts';
 import { logPlaces, PLACES, type PlaceOfLog } from './log.ts';
@@ -248,17 +246,6 @@ class PostgresBulk implements BulkStore {
     const isDistributed = await this.#isDistributed();
     const places = logPlaces(await this.#query<PlaceOfLog>(PLACES), this.#shards);
     return new PostgresLogWriter(this.#query, places, isDistributed ? STATEMENTS_ON_SHARDS : STATEMENTS);
-  }
-
-  async newestChangeOf(id: number): Promise<number | undefined> {
-    const newest = await statesOf(this.#query, 0, id, undefined, 1);
-    return newest.states[0]?.change ?? undefined;
-  }
-
-  async forget(id: number): Promise<void> {
-    await this.#query('delete from books where id = $1', [id]);
-    const [newest] = await this.#query<{ number: number }>(NEWEST_ROW, [id]);
-    for (const statement of FORGET) await this.#query(statement, [id, newest?.number]);
   }
 
   async removeAll(): Promise<void> {

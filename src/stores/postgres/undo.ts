@@ -17,7 +17,17 @@ import {
   type UndoRequest,
 } from '../../books/store.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
-import { changeOf, EVENT_COLUMNS, hasChange, isEventOf, type OldestRow, reaches } from '../states.ts';
+import {
+  changeOf,
+  EVENT_COLUMNS,
+  FORGET,
+  hasChange,
+  isEventOf,
+  NEWEST_ROW,
+  type OldestRow,
+  reaches,
+} from '../states.ts';
+import { statesOf } from './history.ts';
 import { about, type LogPlaces } from './log.ts';
 import type { Query } from './query.ts';
 import { DURABLY, type Statements } from './statements.ts';
@@ -149,6 +159,11 @@ export class PostgresLogReader implements LogReader {
     return event;
   }
 
+  async newestChange(id: number): Promise<number | undefined> {
+    const { states } = await statesOf(this.query, this.places.of(id), id, undefined, 1);
+    return states[0]?.change ?? undefined;
+  }
+
   events(most: number): Promise<readonly CatalogueEvent[]> {
     const newest = `${EVENTS} and books > 0 order by number desc limit $2`;
     return this.query<CatalogueEvent>(newest, [this.places.first, most]);
@@ -244,6 +259,12 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
       await this.query(BE_ALONE, [place]);
       await this.query(this.#statements.hold, [some]);
     }
+  }
+
+  async forget(id: number): Promise<void> {
+    await this.query('delete from books where id = $1', [id]);
+    const [newest] = await this.query<{ number: number }>(NEWEST_ROW, [id]);
+    for (const statement of FORGET) await this.query(statement, [id, newest?.number]);
   }
 
   async restore(books: readonly Restored[]): Promise<void> {

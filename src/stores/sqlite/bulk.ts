@@ -19,10 +19,8 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { FORGET, NEWEST_ROW } from '../states.ts';
 import { isOfKind, SQLITE_IOERR } from './faults.ts';
 import { OpenStore } from './file.ts';
-import { History } from './history.ts';
 import { BookLog, LAST_ID, LAST_ID_WITHOUT_LOG } from './log.ts';
 import {
   createStructure,
@@ -207,18 +205,6 @@ class SqliteBulk implements BulkStore {
     return this.inTransaction(() =>
       write(new SqliteLogWriter(this.#db, this.#log, Number.POSITIVE_INFINITY)),
     );
-  }
-
-  async newestChangeOf(id: number): Promise<number | undefined> {
-    const newest = await this.inTransaction(async () => new History(this.#db).states(id, undefined, 1));
-    return newest.states[0]?.change ?? undefined;
-  }
-
-  async forget(id: number): Promise<void> {
-    this.#db.exec('pragma secure_delete = on'); // its texts are overwritten
-    this.#prepare('delete from books where id = ?').run(id);
-    const newest = Number(this.#prepare(NEWEST_ROW).get({ 1: id })?.number);
-    for (const statement of FORGET) this.#prepare(statement).run({ 1: id, 2: newest });
   }
 
   async removeAll(): Promise<void> {

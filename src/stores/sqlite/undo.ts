@@ -21,13 +21,16 @@ import {
   changeOf,
   EVENT_COLUMNS,
   type Fields,
+  FORGET,
   hasChange,
   isEventOf,
+  NEWEST_ROW,
   type OldestRow,
   reaches,
 } from '../states.ts';
 import { Turn } from '../turn.ts';
 import { Skipped } from './faults.ts';
+import { History } from './history.ts';
 import { about, type BookLog } from './log.ts';
 import { preparing } from './structure.ts';
 
@@ -61,11 +64,13 @@ function conditionOf(
 
 /** Each method is called in a transaction. One that takes long lets other work run. */
 export class SqliteLogReader implements LogReader {
+  protected readonly db: DatabaseSync;
   protected readonly prepare;
   readonly #time: number;
 
   /** @param time milliseconds of work before other work runs. */
   constructor(db: DatabaseSync, time: number) {
+    this.db = db;
     this.prepare = preparing(db);
     this.#time = time;
   }
@@ -106,6 +111,10 @@ export class SqliteLogReader implements LogReader {
 
   async event(number: number): Promise<CatalogueEvent | undefined> {
     return eventOf(this.prepare(`${EVENTS} where number = ?`).get(number));
+  }
+
+  async newestChange(id: number): Promise<number | undefined> {
+    return new History(this.db).states(id, undefined, 1).states[0]?.change ?? undefined;
   }
 
   async events(most: number): Promise<readonly CatalogueEvent[]> {
@@ -206,6 +215,13 @@ export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
       if (changes !== 1) throw new Skipped();
       if (turn.isOver) await turn.next();
     }
+  }
+
+  async forget(id: number): Promise<void> {
+    this.db.exec('pragma secure_delete = on'); // its texts are overwritten
+    this.prepare('delete from books where id = ?').run(id);
+    const newest = Number(this.prepare(NEWEST_ROW).get({ 1: id })?.number);
+    for (const statement of FORGET) this.prepare(statement).run({ 1: id, 2: newest });
   }
 }
 
