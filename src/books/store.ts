@@ -214,7 +214,7 @@ export interface Restored {
   readonly isNew: boolean;
 }
 
-/** The log of changes at one moment. */
+/** Reads the log of changes. */
 export interface LogReader {
   known(key: string): Promise<KnownRequest | undefined>;
   select(request: UndoRequest): Promise<Selection | NotUndone>;
@@ -332,7 +332,7 @@ export interface BookStore {
    */
   states(id: number, before: number | undefined, most: number, deadline: number): Promise<States>;
 
-  /** Reads the log, at one moment, without holding up those who write. */
+  /** Reads the log, without holding up those who write. */
   readLog<Result>(read: (log: LogReader) => Promise<Result>, deadline: number): Promise<Result>;
 
   /** Writes in one transaction, which happens as a whole or not at all. @param write may be called again. */
