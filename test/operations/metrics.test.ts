@@ -9,7 +9,7 @@ import { RequestCounts } from '../../src/api/request-counts.ts';
 import { StoreUnavailable } from '../../src/books/store.ts';
 import { createLog } from '../../src/log/log.ts';
 import type { Connections } from '../../src/stores/postgres/connections.ts';
-import { pruneLog } from '../../src/stores/postgres/history.ts';
+import { pruneLog } from '../../src/stores/postgres/log-pruning.ts';
 import { queryOn } from '../../src/stores/postgres/query.ts';
 import { TIMES } from '../../src/times.ts';
 import { Client, exchange } from '../support/client.ts';

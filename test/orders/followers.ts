@@ -9,7 +9,7 @@ import { Catalogue } from '../../src/books/catalogue.ts';
 import { type BookStore, type Changes, StoreUnavailable } from '../../src/books/store.ts';
 import type { Connections } from '../../src/stores/postgres/connections.ts';
 import { History } from '../../src/stores/postgres/history.ts';
-import { pruneStatement } from '../../src/stores/postgres/log.ts';
+import { pruneStatement } from '../../src/stores/postgres/log-pruning.ts';
 import { TIMES } from '../../src/times.ts';
 import { DEADLINE, Observed, Order, Statements } from './order.ts';
 

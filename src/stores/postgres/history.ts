@@ -1,4 +1,4 @@
-// Owns: pages of changes, and the states of a book, from the log in PostgreSQL (rules H1, H2 and H4); and pruning it. Twin of
+// Owns: pages of changes, the states of a book, and looking for changes, in the log in PostgreSQL (rules H1 to H4). Twin of
 // `sqlite/history.ts`.
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -8,19 +8,8 @@ import { type Changes, HEAVY, type Left, type States } from '../../books/store.t
 import type { Times } from '../../times.ts';
 import { FIELDS, TEXT_BYTES } from '../columns.ts';
 import { BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
-import { IS_INDEXED, MOVE_ON } from './book-index.ts';
 import type { Connections } from './connections.ts';
-import {
-  about,
-  behind,
-  type LogPosition,
-  NO_RANGE,
-  NOTE_LOOK,
-  type PlaceOfLog,
-  pruneStatement,
-  REMOVE_EVENTS,
-  readLog,
-} from './log.ts';
+import { about, behind, type LogPosition, NO_RANGE, type PlaceOfLog, readLog } from './log.ts';
 import { codeOf, type Query } from './query.ts';
 
 /** Milliseconds, and microseconds, since 1970. */
@@ -51,9 +40,6 @@ const PLACE = placeWith(`
       select from book_log where place = $1 and xid = split_part($3, '/', 1)::xid8
         and number = split_part($3, '/', 2)::bigint and ${microseconds('at')} = split_part($3, '/', 3)
     ) and pg_visible_in_snapshot(began, $2::pg_snapshot) as "isKnown"`);
-
-/** Evaluated by the server of the place, which a statement that writes is not. */
-const NOW = 'select pg_current_snapshot()::text as now from book_log_state where place = $1';
 
 /** Whether there are rows that the snapshot $2 does not see. */
 const HAS_MORE = `
@@ -298,75 +284,4 @@ function readCursor(cursor: unknown): PlaceInCursor[] | undefined {
     return isValid ? Object.fromEntries(NAMES.map((name, position) => [name, values[position]])) : undefined;
   });
   return places.includes(undefined) ? undefined : (places as unknown as PlaceInCursor[]);
-}
-
-/** About how many changes the place $1 has. */
-const COUNT = ['desc', 'asc'].map((order) => {
-  return `(select number from book_log where place = $1 order by xid ${order}, number ${order} limit 1)`;
-});
-
-/** Rows that are removed together. */
-const PRUNED = 1000;
-
-/** Removing what is old from the log. */
-export interface Pruning {
-  /** About how many changes the log had at the latest look; undefined before the first one. */
-  changes: number | undefined;
-  end(): void;
-}
-
-/**
- * Removes rows of the log that are older than they are kept, from time to time.
- * @param kept milliseconds.
- * @param isFound whether only rows that the index has may be removed.
- */
-export function pruneLog(
-  connections: Connections,
-  places: readonly PlaceOfLog[],
-  kept: number,
-  isFound: boolean,
-  { history, postgres }: Times,
-): Pruning {
-  const statement = pruneStatement(isFound ? IS_INDEXED : 'true');
-  let most = PRUNED;
-  const confirmed = Math.min(kept, history.day);
-  const ask = async <Row extends QueryResultRow>(text: string, ...values: unknown[]) => {
-    const end = performance.now() + postgres.indexStatement;
-    return (await connections.query<Row>('searches', text, values, end))[0];
-  };
-  const prune = async (place: number) => {
-    const now = (await ask<{ now: string }>(NOW, place))?.now;
-    if (isFound && now !== undefined) await ask(MOVE_ON, place, now);
-    for (let isMore = now !== undefined; isMore; ) {
-      try {
-        const pruned = await ask<{ isMore: boolean }>(statement, place, kept, now, confirmed, most);
-        isMore = pruned?.isMore ?? false;
-        most = Math.min(PRUNED, 2 * most);
-      } catch (error) {
-        most = Math.max(1, most >> 2); // they may be too heavy
-        throw error;
-      }
-    }
-    await ask(REMOVE_EVENTS, place, kept);
-    if (kept > 0) await ask(NOTE_LOOK, place, confirmed);
-  };
-  const look = async () => {
-    let sum = 0;
-    for (const { place } of places) {
-      if (kept < Number.POSITIVE_INFINITY) await prune(place).catch(() => {});
-      sum +=
-        (await ask<{ count: number }>(`select (${COUNT.join(' - ')} + 1)::float8 as count`, place))?.count ??
-        0;
-    }
-    pruning.changes = sum;
-  };
-  let looking: Promise<void> | undefined;
-  const lookAgain = () => {
-    looking ??= look()
-      .catch(() => {})
-      .finally(() => (looking = undefined)); // requests report a fault
-  };
-  const timer = setInterval(lookAgain, history.prune).unref();
-  const pruning: Pruning = { changes: undefined, end: () => clearInterval(timer) };
-  return pruning;
 }

@@ -6,7 +6,7 @@ import { StoreUnavailable } from '../../books/store.ts';
 import { within } from '../../within.ts';
 import { STATE } from './book-index.ts';
 import type { Connections } from './connections.ts';
-import { IS_SOUND } from './log.ts';
+import { IS_SOUND } from './log-tables.ts';
 import { codeOf } from './query.ts';
 
 /** A table or a column is missing. */

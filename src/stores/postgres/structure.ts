@@ -9,7 +9,7 @@ import { LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
 import { begin, refusePartial } from './limits.ts';
-import { stepsToLog } from './log.ts';
+import { stepsToLog } from './log-tables.ts';
 import { codeOf, LOCKED, type Query, queryOn } from './query.ts';
 import { Shards } from './shards.ts';
 

@@ -8,17 +8,8 @@ import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION } from '../book-index.ts';
 import { asBook } from '../states.ts';
 import { SQLITE_BUSY } from './faults.ts';
-import {
-  BEGINNING,
-  BookLog,
-  HAS_NEW,
-  HIGHEST,
-  LogGuard,
-  type LogPosition,
-  LogReader,
-  NOTED_TO,
-  type Noted,
-} from './log.ts';
+import { BEGINNING, BookLog, type LogPosition, LogReader, type Noted } from './log.ts';
+import { HAS_NEW, HIGHEST, LogGuard, NOTED_TO } from './log-tables.ts';
 import { inTransaction, now, preparing, retryWhileBusy } from './structure.ts';
 
 /** Books that are indexed between two looks at the clock, and characters of them: those of one long book. */

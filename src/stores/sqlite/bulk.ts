@@ -21,7 +21,8 @@ import {
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { isOfKind, SQLITE_IOERR } from './faults.ts';
 import { OpenStore } from './file.ts';
-import { BookLog, LAST_ID, LAST_ID_WITHOUT_LOG } from './log.ts';
+import { BookLog } from './log.ts';
+import { LAST_ID, LAST_ID_WITHOUT_LOG } from './log-tables.ts';
 import {
   createStructure,
   now,

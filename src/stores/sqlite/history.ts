@@ -5,7 +5,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type Changes, HEAVY, type States } from '../../books/store.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { asBook, BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
-import { about, BEGINNING, HAS_NEW, LogGuard, type LogPosition, LogReader, newestOf } from './log.ts';
+import { about, BEGINNING, type LogPosition, LogReader, newestOf } from './log.ts';
+import { HAS_NEW, LogGuard } from './log-tables.ts';
 
 /** Of all books. */
 const RANGE = { next: 1, last: Number.MAX_SAFE_INTEGER };

@@ -35,9 +35,10 @@ import { OpenFile } from './file.ts';
 import type { GivenUp, SearchRequest } from './finder.ts';
 import { GroupCommit } from './group-commit.ts';
 import { History } from './history.ts';
-import { countChanges, mustPrune, type Pruning, prune } from './log.ts';
+import { listOf } from './lists.ts';
+import { countChanges } from './log.ts';
+import { mustPrune, type Pruning, prune } from './log-pruning.ts';
 import { openForWriting, sizeOf, sortBeside } from './structure.ts';
-import { AS_JSON, chunksOf, IN_LIST } from './text.ts';
 import { Calls, endThread, startThread, type ThreadData } from './thread.ts';
 import { SqliteLogReader, SqliteLogWriter } from './undo.ts';
 import { HUGE_WAL, LONG_WAL } from './wal.ts';
@@ -363,33 +364,4 @@ function sizeAt(name: string, path: string): Record<string, number> {
   } catch {
     return {};
   }
-}
-
-/** All books of a snapshot, which is closed as soon as the last chunk has been read. */
-function listOf(db: DatabaseSync): BookList {
-  const texts = chunksOf(db, AS_JSON, IN_LIST);
-  let isComplete = false;
-  const close = () => {
-    if (db.isOpen) db.close();
-  };
-  const read = () => {
-    try {
-      const { value } = texts.next();
-      isComplete = value?.isLast ?? true;
-      if (isComplete) close();
-      return value?.text;
-    } catch (error) {
-      close();
-      throw new StoreUnavailable(error);
-    }
-  };
-  async function* chunks(first: string | undefined) {
-    if (first !== undefined) yield first;
-    while (!isComplete) {
-      await setImmediate(); // other work first
-      const json = read();
-      if (json !== undefined) yield `,${json}`;
-    }
-  }
-  return { chunks: chunks(read()), close };
 }

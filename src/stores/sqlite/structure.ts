@@ -12,7 +12,7 @@ import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
 import { isOfKind, SQLITE_BUSY, SQLITE_FULL } from './faults.ts';
 import { OpenFile } from './file.ts';
-import { prepareLog } from './log.ts';
+import { prepareLog } from './log-tables.ts';
 import { AS_CSV, chunksOf, IN_FILE, IS_BOOK } from './text.ts';
 import { WAL_SIZE } from './wal.ts';
 

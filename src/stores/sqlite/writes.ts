@@ -18,7 +18,8 @@ import {
 import type { Times } from '../../times.ts';
 import { Turn } from '../turn.ts';
 import { Skipped } from './faults.ts';
-import { BookLog, LAST_ID } from './log.ts';
+import { BookLog } from './log.ts';
+import { LAST_ID } from './log-tables.ts';
 
 /** New books of one statement: one for each would take twice as long. */
 const ROWS = [32, 8, 1];

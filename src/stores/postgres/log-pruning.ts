@@ -1,0 +1,132 @@
+// Owns: removing old rows from the log of changes in PostgreSQL (rule H6).
+
+import type { QueryResultRow } from 'pg';
+import { FIELD_NAMES } from '../../books/book.ts';
+import type { Times } from '../../times.ts';
+import { IS_INDEXED, MOVE_ON } from './book-index.ts';
+import type { Connections } from './connections.ts';
+import type { PlaceOfLog } from './log.ts';
+
+/**
+ * Removes the oldest rows of the place $1: those older than $2 milliseconds, up to the first one that is not. A time to come is that
+ * of a clock that was wrong. Rows have to be found old for $4 milliseconds, so a clock that is wrong for less removes nothing. The
+ * newest of the old ones stays, without its content: readers who wait have read it. So do those after a transaction that is in
+ * progress in the snapshot $3: readers have not seen what it writes. At most $5 rows are removed.
+ * @param isRead a condition for rows that may be removed.
+ */
+export const pruneStatement = (isRead: string) => `
+  with age as (
+    select case when $2::float8 = 0 then now() else looked - $2 * interval '1 millisecond' end as "end" from book_log_state
+    where place = $1 and ($2 = 0 or looked <= now() - $4 * interval '1 millisecond')
+  ), oldest as (
+    select xid, number, at < "end" or at > now() as "isOld" from age cross join (
+      select xid, number, at from book_log where place = $1 order by xid, number limit $5::integer + 1
+    ) as rows
+  ), young as (
+    select xid, number from oldest where not "isOld" order by xid, number limit 1
+  ), stays as (
+    select oldest.xid, oldest.number from oldest left join young on true
+    where young.xid is null or (oldest.xid, oldest.number) < (young.xid, young.number)
+    order by oldest.xid desc, oldest.number desc limit 1
+  ), gone as (
+    delete from book_log using oldest, stays
+    where book_log.place = $1 and book_log.xid = oldest.xid and book_log.number = oldest.number
+      and (oldest.xid, oldest.number) < (stays.xid, stays.number)
+      and oldest.xid < pg_snapshot_xmin($3::pg_snapshot) and ${isRead}
+    returning book_log.xid
+  ), emptied as (
+    update book_log set book = 0, last = 0, part_of = null, ${FIELD_NAMES.map((name) => `${name} = null`)}
+    from stays as oldest
+    where book_log.place = $1 and book_log.xid = oldest.xid and book_log.number = oldest.number
+      and book > 0 and oldest.xid < pg_snapshot_xmin($3::pg_snapshot) and ${isRead}
+    returning book_log.xid
+  ), noted as (
+    update book_log_state set pruned = newest
+    from (select max(xid) as newest from (select xid from gone union all select xid from emptied) as removed) as removed
+    where place = $1 and newest > pruned
+  )
+  select count(*) = $5 as "isMore" from gone`;
+
+/** Removes the events of the place $1 that are older than $2 milliseconds and of which no row is left. */
+export const REMOVE_EVENTS = `
+  delete from book_events where place = $1 and at < now() - $2 * interval '1 millisecond'
+    and not exists (select from book_log where book_log.place = $1 and part_of = book_events.number)`;
+
+/** Notes that old rows of the place $1 were looked for, unless it was less than $2 milliseconds ago. */
+export const NOTE_LOOK = `
+  update book_log_state set looked = now()
+  where place = $1 and (looked is null or looked > now() or looked <= now() - $2 * interval '1 millisecond')`;
+
+/** Evaluated by the server of the place, which a statement that writes is not. */
+const NOW = 'select pg_current_snapshot()::text as now from book_log_state where place = $1';
+
+/** About how many changes the place $1 has. */
+const COUNT = ['desc', 'asc'].map((order) => {
+  return `(select number from book_log where place = $1 order by xid ${order}, number ${order} limit 1)`;
+});
+
+/** Rows that are removed together. */
+const PRUNED = 1000;
+
+/** Removing what is old from the log. */
+export interface Pruning {
+  /** About how many changes the log had at the latest look; undefined before the first one. */
+  changes: number | undefined;
+  end(): void;
+}
+
+/**
+ * Removes rows of the log that are older than they are kept, from time to time.
+ * @param kept milliseconds.
+ * @param isFound whether only rows that the index has may be removed.
+ */
+export function pruneLog(
+  connections: Connections,
+  places: readonly PlaceOfLog[],
+  kept: number,
+  isFound: boolean,
+  { history, postgres }: Times,
+): Pruning {
+  const statement = pruneStatement(isFound ? IS_INDEXED : 'true');
+  let most = PRUNED;
+  const confirmed = Math.min(kept, history.day);
+  const ask = async <Row extends QueryResultRow>(text: string, ...values: unknown[]) => {
+    const end = performance.now() + postgres.indexStatement;
+    return (await connections.query<Row>('searches', text, values, end))[0];
+  };
+  const prune = async (place: number) => {
+    const now = (await ask<{ now: string }>(NOW, place))?.now;
+    if (isFound && now !== undefined) await ask(MOVE_ON, place, now);
+    for (let isMore = now !== undefined; isMore; ) {
+      try {
+        const pruned = await ask<{ isMore: boolean }>(statement, place, kept, now, confirmed, most);
+        isMore = pruned?.isMore ?? false;
+        most = Math.min(PRUNED, 2 * most);
+      } catch (error) {
+        most = Math.max(1, most >> 2); // they may be too heavy
+        throw error;
+      }
+    }
+    await ask(REMOVE_EVENTS, place, kept);
+    if (kept > 0) await ask(NOTE_LOOK, place, confirmed);
+  };
+  const look = async () => {
+    let sum = 0;
+    for (const { place } of places) {
+      if (kept < Number.POSITIVE_INFINITY) await prune(place).catch(() => {});
+      sum +=
+        (await ask<{ count: number }>(`select (${COUNT.join(' - ')} + 1)::float8 as count`, place))?.count ??
+        0;
+    }
+    pruning.changes = sum;
+  };
+  let looking: Promise<void> | undefined;
+  const lookAgain = () => {
+    looking ??= look()
+      .catch(() => {})
+      .finally(() => (looking = undefined)); // requests report a fault
+  };
+  const timer = setInterval(lookAgain, history.prune).unref();
+  const pruning: Pruning = { changes: undefined, end: () => clearInterval(timer) };
+  return pruning;
+}

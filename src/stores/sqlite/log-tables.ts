@@ -1,0 +1,203 @@
+// Owns: the tables of the log of changes in a SQLite file, and the triggers that write it, whichever program changes books: whether it is
+// whole, and how it begins. New books above a mark are noted together by those who write or read the log. Twin of
+// `postgres/log-tables.ts`.
+
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { FIELD_NAMES, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
+import { FIELDS } from '../columns.ts';
+import { RUN } from '../states.ts';
+
+/** Milliseconds since 1970, for programs with any version of SQLite. */
+export const NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)";
+
+// A row is about the books from `book` to `last`, and has the fields of the one book before its change; they are null where there
+// was none: the books are new. A row about book 0 only has the number of an event or of the beginning, or is what pruning has left.
+const LOG = `create table book_log (
+    number integer primary key autoincrement, at integer not null, book integer not null, last integer not null,
+    title text, author text, year integer, part_of integer
+  ) strict`;
+/** Events, by their numbers: rows of the log are a part of one. The work is JSON. */
+const EVENTS = `create table book_events (
+    number integer primary key, at integer not null, kind text not null, name text, books integer not null default 0, work text
+  ) strict`;
+/**
+ * The mark; the event that the writes of a transaction are a part of; the number of the row of the latest book that was replaced; when
+ * old rows were last looked for; the number of the beginning, and whether there were no books then.
+ */
+const STATE = `create table book_log_state (
+    noted_to integer not null, part_of integer, replaced integer, looked integer, began integer not null, has_all integer not null
+  ) strict`;
+const TABLES = [
+  LOG,
+  EVENTS,
+  STATE,
+  'create index book_log_times on book_log (at)',
+  'create index book_log_books on book_log (book)',
+  'create index book_log_new_books on book_log (book) where last > book',
+  'create index book_log_parts on book_log (part_of) where part_of is not null',
+];
+
+/** Builds before the release had events in the log: as rows about book 0, with the name as the title. */
+const IS_OLDER = `
+  select 1 from pragma_table_info('book_log') as log cross join pragma_table_info('book_log_state') as state
+  where log.name = 'event' and state.name = 'looked'`;
+const MOVE_EVENTS = `
+  ${EVENTS};
+  insert into book_events (number, at, kind, name, books)
+    select number, at, event, title, (select coalesce(sum(last - book + 1), 0) from book_log where part_of = events.number and book > 0)
+    from book_log as events where book = 0 and event in ('import', 'undo');
+  alter table book_log_state rename to book_log_state_before;
+  ${STATE};
+  insert into book_log_state (noted_to, looked, began, has_all)
+    select noted_to, looked, coalesce(beginning.number, 0), coalesce(beginning.year = 0, 0)
+    from book_log_state_before left join (
+      select max(number) as number, year from book_log where book = 0 and event = 'beginning'
+    ) as beginning;
+  drop table book_log_state_before;
+  update book_log set title = null, author = null, year = null where book = 0;
+  alter table book_log drop column event`;
+
+/** The mark. */
+export const NOTED_TO = '(select noted_to from book_log_state)';
+/** Of the ids that new books follow. */
+export const HIGHEST = `(select coalesce(max(id), 0) from books where id <= ${LAST_SEQUENTIAL_ID})`;
+const isNew = (id: string) => `${id} > ${NOTED_TO} and ${id} <= ${LAST_SEQUENTIAL_ID}`;
+
+/**
+ * The id after which new books get theirs: the highest one ever given (rule 12). Another program may have set one by an update, which
+ * does not raise the sequence of SQLite; or have inserted one above those that new books follow.
+ */
+const lastIdWith = (mark: string) => `select max(
+    coalesce((select max(seq) from sqlite_sequence where name = 'books' and seq <= ${LAST_SEQUENTIAL_ID}), 0), ${mark}, ${HIGHEST}
+  ) as value`;
+export const LAST_ID = lastIdWith(NOTED_TO);
+export const LAST_ID_WITHOUT_LOG = lastIdWith('0');
+
+/** Whether new books are to be noted. */
+export const HAS_NEW = `${HIGHEST} > ${NOTED_TO}`;
+
+const IS_DENSE = `(select count(*) from books where ${isNew('id')}) = ${HIGHEST} - ${NOTED_TO}`;
+/** Of new ids without gaps, which takes a quarter of the time. */
+const DENSE_RUNS = `
+  with recursive run (book, last) as (
+    select ${NOTED_TO} + 1, ${NOTED_TO} where ${HAS_NEW} and ${IS_DENSE}
+    union all select last + 1, min(last + ${RUN} - (last + 1) % ${RUN}, ${HIGHEST}) from run where last < ${HIGHEST}
+  )
+  select last - ${NOTED_TO} as place, book, last from run where last >= book`;
+const OTHER_RUNS = `
+  select max(place) as place, min(id) as book, max(id) as last
+  from (select id, row_number() over (order by id) as place from books where ${isNew('id')} and not ${IS_DENSE})
+  group by id - place, id / ${RUN}`;
+/** The number before that of the next row. */
+const NEWEST = `
+  select max(coalesce(max(number), 0), coalesce((select seq from sqlite_sequence where name = 'book_log'), 0)) as newest from book_log`;
+export const noteRuns = (runs: string) => `
+  insert into book_log (number, at, book, last, part_of)
+  select newest + place, ${NOW}, book, last, part_of
+  from book_log_state cross join (${NEWEST}) cross join (${runs}) order by place`;
+export const NOTE_NEW = noteRuns(`select * from (${DENSE_RUNS}) union all ${OTHER_RUNS}`);
+export const MOVE_MARK = `update book_log_state set noted_to = ${HIGHEST} where ${HAS_NEW}`;
+
+const CREATED = `
+  insert into book_log (at, book, last, part_of)
+  select ${NOW}, new.id, new.id, part_of from book_log_state where not exists (
+    select 1 from book_log where number = replaced and book = new.id and number = (select max(number) from book_log)
+  )`;
+const BEFORE = `
+  insert into book_log (at, book, last, ${FIELDS}, part_of)
+  select ${NOW}, old.id, old.id, ${FIELD_NAMES.map((name) => `old.${name}`)}, part_of from book_log_state`;
+/** SQLite calls no trigger for a book that `insert or replace` removes. If none is removed in the end, the row alters nothing. */
+const IS_THERE = 'new.id > 0 and exists (select 1 from books where id = new.id)';
+const REPLACED = `
+  insert into book_log (at, book, last, ${FIELDS}, part_of)
+  select ${NOW}, id, id, ${FIELDS}, part_of from book_log_state cross join books where id = new.id;
+  update book_log_state set replaced = (select max(number) from book_log)`;
+const DIFFERS = ['id', ...FIELD_NAMES].map((name) => `old.${name} <> new.${name}`).join(' or ');
+
+/** By what they are called for: when they act, and how. A book is noted as new before it changes. */
+const TRIGGERS = Object.entries({
+  first_update: `before update on books when ${isNew('old.id')} begin ${NOTE_NEW}; ${MOVE_MARK}; end`,
+  first_delete: `before delete on books when ${isNew('old.id')} begin ${NOTE_NEW}; ${MOVE_MARK}; end`,
+  replace: `before insert on books when ${IS_THERE} begin ${NOTE_NEW}; ${MOVE_MARK}; ${REPLACED}; end`,
+  replace_by_id: `before update of id on books when old.id <> new.id and ${IS_THERE} begin ${NOTE_NEW}; ${MOVE_MARK}; ${REPLACED}; end`,
+  insert: `after insert on books when not (${isNew('new.id')}) begin ${CREATED}; end`,
+  update: `after update on books when ${DIFFERS} begin ${BEFORE}; end`,
+  new_id: `after update of id on books when old.id <> new.id and not (${isNew('new.id')}) begin ${CREATED}; end`,
+  delete: `after delete on books begin ${BEFORE}; end`,
+}).map(([name, action]) => `create trigger book_log_on_${name} ${action}`);
+
+/** With the triggers and the queue of builds before version 1.1, which noted changes for the index only. */
+const DEFINITIONS = `
+  select type, name, lower(sql) as definition from sqlite_schema
+  where name glob 'book_log*' or name in ('book_events', 'book_index_queue', 'book_index_on_insert', 'book_index_on_update', 'book_index_on_delete')`;
+
+/** That another program has led the numbers of the log to their end. */
+const IS_AT_END = `name = 'book_log' and seq > ${LAST_SEQUENTIAL_ID}`;
+
+/** Whether nobody has emptied the log; and the version of the schema, which changes if somebody takes a part of it away. */
+const LOOK = `
+  select (select count(*) from book_log_state) = 1 and exists (select 1 from book_log)
+    and not exists (select 1 from sqlite_sequence where ${IS_AT_END}) as isFilled, schema_version as version
+  from pragma_schema_version`;
+
+/** Notices what other programs may have done to the log. */
+export class LogGuard {
+  readonly #look: StatementSync;
+  #version: unknown;
+
+  constructor(db: DatabaseSync) {
+    this.#look = db.prepare(LOOK);
+  }
+
+  /** Whether it may be incomplete: it is empty, or the schema is another one than when it was last found complete. */
+  get isInDoubt(): boolean {
+    try {
+      const { isFilled, version } = this.#look.get() ?? {};
+      return isFilled !== 1 || version !== this.#version;
+    } catch {
+      return true; // a table is missing
+    }
+  }
+
+  /** The log is complete now. */
+  trust(): void {
+    this.#version = this.#look.get()?.version;
+  }
+}
+
+/**
+ * Within a transaction, begins the log, unless it is there with all that writes it.
+ * @param lacksChanges whether it begins again in any case.
+ */
+export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
+  if (db.prepare(IS_OLDER).get() !== undefined) {
+    dropTriggers(db);
+    db.exec([MOVE_EVENTS, ...TRIGGERS].join(';'));
+  }
+  const found = db.prepare(DEFINITIONS).all();
+  const areThere = (definitions: readonly string[]) =>
+    definitions.every((definition) => found.some((one) => one.definition === definition.toLowerCase()));
+  const hasTables = areThere(TABLES);
+  const isOld = found.some(({ name }) => String(name).startsWith('book_index'));
+  if (hasTables)
+    db.exec(
+      `update sqlite_sequence set seq = coalesce((select max(number) from book_log), 0) where ${IS_AT_END}`,
+    );
+  const isFilled = () => db.prepare(LOOK).get()?.isFilled === 1;
+  if (hasTables && areThere(TRIGGERS) && !isOld && isFilled() && !lacksChanges) return;
+  dropTriggers(db);
+  const tables = ['book_log', 'book_log_state', 'book_events'].map((name) => `drop table if exists ${name}`);
+  if (!hasTables) db.exec([...tables, ...TABLES].join(';'));
+  // An index that has followed before would not know what it lacks.
+  db.exec('drop table if exists book_index_queue; drop table if exists book_index_state');
+  db.exec(TRIGGERS.join(';'));
+  db.exec(`
+    insert into book_log (at, book, last) values (${NOW}, 0, 0);
+    delete from book_log_state;
+    insert into book_log_state (noted_to, began, has_all) values (${HIGHEST}, last_insert_rowid(), ${HIGHEST} = 0)`);
+}
+
+function dropTriggers(db: DatabaseSync): void {
+  for (const { type, name } of db.prepare(DEFINITIONS).all())
+    if (type === 'trigger') db.exec(`drop trigger ${name}`);
+}
