@@ -6,6 +6,7 @@ import { tagOf, tagOfText } from '../books/condition.ts';
 import type { CatalogueEvent, Change, NotUndone, State } from '../books/store.ts';
 import { progressOf, type UndoProgress } from '../books/undo.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
+import { writeTime } from '../rfc3339.ts';
 
 /** Every response body: exactly these three fields. */
 export interface Envelope<Data = unknown> {
@@ -56,7 +57,7 @@ function bookAnswer(status: number, message: string): (book: Book) => EnvelopeAn
 
 /** With the time as RFC 3339, and null for a book that is gone. */
 function dated<Of extends Change | State>({ at, book, ...rest }: Of): object {
-  return { ...rest, at: new Date(at).toISOString(), book: book ?? null };
+  return { ...rest, at: writeTime(at), book: book ?? null };
 }
 
 /** @param more headers, names and values in turn. */
@@ -125,7 +126,7 @@ const asEvent = (event: CatalogueEvent) => {
   const { number, kind, name, books } = event;
   const { books: all, checked, changedLater, left } = progressOf(event) ?? {};
   const undo = left && { books: all, checked, changedLater, left: leftOf(left) };
-  return { event: number, at: new Date(event.at).toISOString(), kind, name, books, undo: undo ?? null };
+  return { event: number, at: writeTime(event.at), kind, name, books, undo: undo ?? null };
 };
 export const eventRetrieved = (event: CatalogueEvent) =>
   success(200, 'Event retrieved successfully', asEvent(event));

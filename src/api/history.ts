@@ -7,7 +7,7 @@ import { isDone, progressOf } from '../books/undo.ts';
 import type { Answer } from '../http/answer.ts';
 import { parseBody, readBody } from '../http/body.ts';
 import { asJsonObject } from '../json/parse.ts';
-import { readTime } from '../read-time.ts';
+import { readTime } from '../rfc3339.ts';
 import { INVALID, idempotencyKeyOf } from './conditions.ts';
 import * as answers from './envelope.ts';
 import type { AppParts, Exchange } from './exchange.ts';

@@ -178,7 +178,7 @@ export class Catalogue {
         const progress = await this.#batches.undo.take((deadline) => undo.continue(deadline));
         if (progress === undefined || isDone(progress)) break;
       } catch (error) {
-        if (!(error instanceof StoreUnavailable) || error.kind === 'refused') break; // it would be refused again
+        if (!(error instanceof StoreUnavailable)) break;
         await pause(this.#times.undoPause);
       }
     }

@@ -225,7 +225,7 @@ export interface LogReader {
   newestChange(id: number): Promise<number | undefined>;
   /** The newest events that have changed books, the newest first. */
   events(most: number): Promise<readonly CatalogueEvent[]>;
-  /** Looks through the past of the first of these books, at least one. */
+  /** Looks through the past of the first of these books, at least one. Of a writer, nobody else changes them then. */
   past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]>;
 }
 
@@ -243,8 +243,6 @@ export interface LogWriter extends LogReader {
   resume(number: number): Promise<CatalogueEvent | undefined>;
   /** @param books that it has changed since it was started or continued. */
   end(number: number, books: number, work?: unknown): Promise<void>;
-  /** Until the end of the transaction, nobody else changes these books. */
-  hold(ids: readonly number[]): Promise<void>;
   restore(books: readonly Restored[]): Promise<void>;
   /** Removes a book, and from the log all that it was. */
   forget(id: number): Promise<void>;

@@ -64,9 +64,16 @@ export function isDone({ books, checked }: UndoProgress): boolean {
   return checked === books;
 }
 
-/** @returns undefined if the event is no undo, or one of a build before the release. */
+const COUNTS = ['books', 'checked', 'changedLater', 'through'] as const;
+
+/** @returns undefined if the event is no undo, or is one of a build before the release, or another program has damaged it. */
 function workOf(event: CatalogueEvent | undefined): UndoWork | undefined {
-  return event?.kind === 'undo' ? ((event.work as UndoWork | null) ?? undefined) : undefined;
+  if (event?.kind !== 'undo') return undefined;
+  const { selection, left, ...counts } = { ...(event.work as Partial<UndoWork> | null) };
+  const numbers = [...Object.values(selection ?? {}), ...COUNTS.map((name) => counts[name])];
+  const isWhole =
+    selection !== undefined && Array.isArray(left) && [...numbers, ...left].every(Number.isSafeInteger);
+  return isWhole ? (event.work as UndoWork) : undefined;
 }
 
 /** @returns undefined as above. */
@@ -167,6 +174,7 @@ export class Undo {
     this.#ids ??= await this.#store.readLog((log) => this.#readIds(log), deadline);
     const ids = this.#ids;
     return await this.#store.writeLog(async (log) => {
+      if (workOf(await log.event(this.number)) === undefined) return undefined; // nothing is to become a part of it
       const event = await log.resume(this.number);
       const work = workOf(event);
       if (event === undefined || work === undefined) return undefined;
@@ -237,7 +245,6 @@ async function takeBack(
   while (checked < end && rows < bounds.rows && bytes < bounds.bytes) {
     const next = ids.next(through, Math.min(TOGETHER, end - checked));
     if (next.length === 0) break;
-    await log.hold(next);
     const books = await log.past(next, before.selection);
     const { restored, lefts } = decisionsOn(books);
     await log.restore(restored);
@@ -250,7 +257,9 @@ async function takeBack(
     through = (books.at(-1) as PastBook).id;
   }
   const isEnd = ids.next(through, 1).length === 0;
-  const work = { ...before, checked: isEnd ? before.books : checked, through, left, changedLater };
+  // Another process may have found more books, or fewer: changes of a transaction that was in progress.
+  const books = isEnd ? checked : Math.max(before.books, checked + 1);
+  const work = { ...before, books, checked, through, left, changedLater };
   await log.end(event.number, undone, work);
   return { ...work, event: event.number, undone: event.books + undone };
 }

@@ -7,7 +7,7 @@ import { isDone, Undo, type UndoProgress } from '../books/undo.ts';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
 import { OperatorError } from '../operator-error.ts';
-import { readTime } from '../read-time.ts';
+import { readTime, writeTime } from '../rfc3339.ts';
 import type { BulkStore } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
@@ -239,7 +239,7 @@ function timeOf(text: string): number {
 
 /** As people read it, and `--since` does. */
 function utc(moment: number): string {
-  return `${new Date(moment).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+  return `${writeTime(moment).slice(0, 19).replace('T', ' ')} UTC`;
 }
 
 /** A whole number of the largest unit of which there are two, so that it is never far off. */

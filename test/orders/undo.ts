@@ -133,13 +133,14 @@ class Transaction {
   async #send(text: string, values: readonly unknown[]) {
     const table = this.#table;
     const [first, second] = values as [number[], number[]];
-    if (text.includes('book_log_state') || text.includes('as (select id from books')) {
+    if (text.includes('from book_log_state where') || text.includes('locked as (')) {
       const lock = async (end: number) => {
-        if (!text.includes(' update')) return;
+        if (!/ for (no key )?update/.test(text)) return;
         if (text.includes('book_log_state')) return table.lock(LOG, this, end);
         for (const id of first) if (table.books.get(id)) await table.lock(id, this, end);
       };
-      return await this.#sent.send('lock', this.#deadline, () => [], lock);
+      const answer = () => (text.includes('locked as (') ? this.#present(first) : []);
+      return await this.#sent.send('lock', this.#deadline, answer, lock);
     }
     if (/^\s*(delete from|update|insert into) books\b/.test(text)) {
       const write = async (end: number) => {
@@ -153,7 +154,7 @@ class Transaction {
 
   /** As the statement sees it: what is committed. */
   #answer(text: string, values: readonly unknown[]): object[] {
-    const { rows, books } = this.#table;
+    const { rows } = this.#table;
     const [first] = values;
     if (text.includes('as "isSelected"')) {
       const number = Number(/= (\d+), false\) as "isSelected"/.exec(text)?.[1]);
@@ -169,10 +170,11 @@ class Transaction {
         }),
       );
     }
-    if (text.includes('as state from books')) {
-      for (const id of first as number[]) this.#seen.set(id, books.get(id) ?? null);
-      return (first as number[]).flatMap((id) => {
-        return books.get(id) ? [{ id, state: textOf(books.get(id) ?? null) }] : [];
+    if (text.includes('count(*) as rows')) {
+      const number = Number(/= (\d+)\s*\) as first/.exec(text)?.[1]);
+      return (first as number[]).map((id) => {
+        const since = this.#table.rowsSince(id, number);
+        return { id, first: since[0]?.number ?? null, rows: since.length, bytes: 0 };
       });
     }
     if (text.includes('from book_events') && text.includes('number = $2')) return [];
@@ -181,6 +183,13 @@ class Transaction {
     if (text.includes("nextval('book_log_number')")) return [{ number: this.#table.nextNumber(), before: 0 }];
     if (/(insert into|update) book_events/.test(text)) return [];
     return assert.fail(`an unknown statement: ${text}`);
+  }
+
+  /** The books that are there. */
+  #present(ids: readonly number[]): object[] {
+    const { books } = this.#table;
+    for (const id of ids) this.#seen.set(id, books.get(id) ?? null);
+    return ids.flatMap((id) => (books.get(id) ? [{ id, state: textOf(books.get(id) ?? null) }] : []));
   }
 
   /** @param number of the row with the book as it was; undefined to remove it. */

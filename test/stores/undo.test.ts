@@ -200,6 +200,40 @@ for (const store of STORES) {
       await client.request('GET', '/changes');
       const { status, message } = await client.request('POST', '/undo', { body: { since } });
       assert.deepEqual([status, message], [422, 'Changes no longer known']);
+      const [first] = (await statesOf(client, 1)).slice(-1);
+      const before = await client.request('POST', '/undo', { body: { change: first?.change ?? 2 } });
+      assert.deepEqual([before.status, before.message], [404, 'Change not found']);
+    });
+
+    test('rules H4, H5 and H7: events that another program has damaged or left open change nothing', async () => {
+      const { client, dbUrl } = await startTestService(await store.freshUrl());
+      await client.create({ title: 'A' });
+      await client.request('PUT', '/book/1', { body: { year: 1 } });
+      const before = await client.list();
+      const at = store.name === 'SQLite' ? '9000000000000000' : "'infinity'";
+      const selection = { event: '0 or true', change: { book: 1 }, since: null };
+      for (const [number, work] of [
+        [700, '{"left":5}'],
+        [701, JSON.stringify({ selection, books: 1, checked: 0, through: 0, left: [], changedLater: 0 })],
+        [702, '[]'],
+        [703, null],
+      ] as const) {
+        const value = work === null ? 'null' : `'${work}'`;
+        await executeOn(
+          dbUrl,
+          `insert into book_events (number, at, kind, work) values (${number}, ${at}, 'undo', ${value})`,
+        );
+        for (const method of ['GET', 'POST']) {
+          const answer = await client.request(method, `/event/${number}`);
+          assert.deepEqual([answer.status, answer.data?.undo], [200, null]);
+        }
+      }
+      await executeOn(dbUrl, `update book_log set at = ${at}`);
+      assert.equal((await client.request('GET', '/book/1/history')).status, 200);
+      assert.equal((await client.request('GET', '/changes')).status, 200);
+      const { id } = await client.create({ title: 'B' }); // the events are open in PostgreSQL
+      assert.deepEqual(await undo(client, { change: 703 }), { change: null, undone: 0, left: [] });
+      assert.deepEqual(await client.list(), [...before, { id, title: 'B', author: '', year: 0 }]);
     });
 
     test('rules 12 and H5: a book with the highest id comes back, and new ones get low ids', async (context) => {

@@ -59,6 +59,20 @@ for (const store of STORES) {
       assert.match(listed.stdout, /^ +\d+ .* undo +700 books\n.* import +701 books {2}more\.csv\n$/);
     });
 
+    test('rule H5: to continue what is no undo changes nothing, and later changes are no part of it', async () => {
+      const url = await storeWith(BOOKS.slice(0, 1), store.freshUrl);
+      await command('import more.csv', url, folderWith({ 'more.csv': 'title\na\n' }));
+      const [, number] = /^ +(\d+) /.exec((await command('undo --list', url)).stdout) ?? [];
+      for (const event of [number, 9999])
+        assert.equal((await command(`undo --continue ${event} --yes`, url)).code, 1);
+      await executeOn(url, "update books set title = 'b' where id = 1");
+      assert.match((await command(`undo --import ${number} --yes`, url)).stdout, /^1 book taken back\./);
+      assert.deepEqual(
+        (await booksOf(url)).map(({ title }) => title),
+        ['b'],
+      );
+    });
+
     test('undo takes the newest change of a book back, and that again; forget removes a book with its history', async () => {
       const url = await storeWith(BOOKS.slice(0, 3), store.freshUrl);
       const { client } = await startTestService(url);

@@ -23,7 +23,7 @@ import {
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
 import { begin, refusePartial } from './limits.ts';
-import { logPlaces, PLACES, type PlaceOfLog } from './log.ts';
+import { type LogPlaces, logPlaces, PLACES, type PlaceOfLog } from './log.ts';
 import { type Query, queryOn } from './query.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
@@ -31,7 +31,7 @@ import { Standby, type Standbys } from './standby.ts';
 import { DURABLY, STATEMENTS, STATEMENTS_ON_SHARDS } from './statements.ts';
 import { createStructure } from './structure.ts';
 import { csvOf, jsonOf } from './text.ts';
-import { PostgresLogWriter } from './undo.ts';
+import { PostgresLogReader, PostgresLogWriter } from './undo.ts';
 
 const BOOKS_IN =
   "select current_setting('server_encoding') as encoding where to_regclass('books') is not null";
@@ -230,7 +230,7 @@ class PostgresBulk implements BulkStore {
   }
 
   async readLog<Result>(read: (log: LogReader) => Promise<Result>): Promise<Result> {
-    const log = await this.#logWriter();
+    const log = new PostgresLogReader(this.#query, await this.#logPlaces());
     await beginSnapshot(this.#client, this.#times.bulkLock, this.#times); // of several servers, each has its own one
     const result = await read(log);
     await this.#rollBack();
@@ -243,9 +243,17 @@ class PostgresBulk implements BulkStore {
   }
 
   async #logWriter(): Promise<PostgresLogWriter> {
-    const isDistributed = await this.#isDistributed();
-    const places = logPlaces(await this.#query<PlaceOfLog>(PLACES), this.#shards);
-    return new PostgresLogWriter(this.#query, places, isDistributed ? STATEMENTS_ON_SHARDS : STATEMENTS);
+    const places = await this.#logPlaces();
+    return new PostgresLogWriter(
+      this.#query,
+      places,
+      this.#shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS,
+    );
+  }
+
+  async #logPlaces(): Promise<LogPlaces> {
+    await this.#shards.read(this.#query);
+    return logPlaces(await this.#query<PlaceOfLog>(PLACES), this.#shards);
   }
 
   async removeAll(): Promise<void> {

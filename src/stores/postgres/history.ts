@@ -14,7 +14,8 @@ import { codeOf, type Query } from './query.ts';
 
 /** Milliseconds, and microseconds, since 1970. */
 const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1000)::float8`;
-const microseconds = (at: string) => `(extract(epoch from ${at}) * 1000000)::bigint::text`;
+const microseconds = (at: string) =>
+  `case when isfinite(${at}) then (extract(epoch from ${at}) * 1000000)::bigint::text else ${at}::text end`;
 
 /** Names the server, one life of it, and the log on it: a server that was promoted, or whose backup was restored, has another life. */
 const SERVER = `

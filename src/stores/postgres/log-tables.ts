@@ -121,7 +121,7 @@ const moveEvents = (isDistributed: boolean) => [
   isDistributed
     ? "update book_log_state set began = '3'"
     : `update book_log_state set (began, has_all) = (
-        select coalesce(max(xid), '3'), coalesce((array_agg(year order by xid desc))[1] = 0, false)
+        select coalesce((array_agg(xid order by xid desc))[1], '3'), coalesce((array_agg(year order by xid desc))[1] = 0, false)
         from book_log where place = 0 and book = 0 and event = 'beginning'
       )`,
   `alter table book_log_state add constraint "${REFUSAL}" check (began is not null)`,
@@ -175,7 +175,8 @@ const DESCRIBE = `
       and (select count(*) = ${Object.keys(TRIGGERS).length} from found where is_enabled) as "isOlder",
     coalesce(to_regclass('book_index_queue'), to_regclass('book_log_runs')) is not null as "isOld",
     to_regclass('book_index_state') is not null as "hasIndex",
-    has_table_privilege(to_regclass('book_events'), 'insert') as "mayWrite",
+    (select bool_and(has_table_privilege(to_regclass('book_events'), name)) from unnest(array['select', 'insert', 'update']) as name)
+      as "mayWrite",
     exists (select ${othersWho('any(array(select oid from found))')}) as "isOpen",
     (select bool_and(pg_has_role(proowner, 'usage')) from found) as "isOwner"
   from place`;
@@ -262,6 +263,7 @@ export async function stepsToLog(query: Query, isDistributed: boolean): Promise<
     ...(isDistributed ? DISTRIBUTE : []),
     ...writing,
     "update book_log set xid = '3' where xid > '3'", // before all transactions
+    'delete from book_events', // nothing before the beginning can be taken back
     'delete from book_log_state',
     CATCH_UP,
     ...(isDistributed ? [EACH_PLACE] : ONE_PLACE),

@@ -21,10 +21,12 @@ const CHANGED = `
   ) as changed`;
 const ALL = `select ${NUMBER}, id, id, ${FIELDS} from books`;
 
+/** Of another transaction, an open event is not seen, unless another program has left it open. */
+const IS_OWN_EVENT = 'is_open and xmin = pg_current_xact_id()::xid';
 /** Only a row of `book_events` makes others a part of an event: a role that may write books, but not that, can make none. */
 const write = (rows: string) => `
   insert into book_log (number, book, last, ${FIELDS}, part_of)
-  select rows.*, (select number from book_events where place = 0 and is_open) from (${rows}) as rows;`;
+  select rows.*, (select number from book_events where place = 0 and ${IS_OWN_EVENT}) from (${rows}) as rows;`;
 
 /**
  * It belongs to the table of books, or on a server of Citus to a shard of it, and writes to the shard of the log that is beside it.
@@ -58,7 +60,7 @@ export const WRITE = `
     loop
       execute format(
         'insert into %I (place, number, book, last, ${FIELDS}, part_of)
-          select (select place from %I), rows.*, (select number from %I where is_open) from (%s) as rows', log, state, event, part);
+          select (select place from %I), rows.*, (select number from %I where ${IS_OWN_EVENT}) from (%s) as rows', log, state, event, part);
     end loop;
     return null;
   end `;

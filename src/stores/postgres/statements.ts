@@ -74,8 +74,10 @@ function statementsFor(staying = '') {
     lock: `
       with ${staying} locked as (select ${ID_AND_FIELDS} from ${BOOKS} and ${DURABLY} for update of books)
       select ${ID_AND_FIELDS} from locked`,
-    /** The same, without reading them. */
-    hold: `with ${staying} locked as (select id from ${BOOKS} and ${DURABLY} order by id for update of books) select id from locked`,
+    /** The same, of other columns, in the order of the ids. */
+    lockAs: (columns: string) => `
+      with ${staying} locked as (select id, ${columns} from ${BOOKS} and ${DURABLY} order by id for update of books)
+      select * from locked`,
     /** For books that the transaction has locked, as the next one. */
     store: `update books set title = change.title, author = change.author, year = change.year from ${CHANGES} where ${isOf('change')} returning books.id`,
     delete: `delete from books using unnest($1::bigint[]) as gone (id) where ${isOf('gone')} returning books.id`,

@@ -137,7 +137,8 @@ function storeOf(
         read(new PostgresLogReader(query, logAt)),
       );
     },
-    writeLog: (write, deadline) => {
+    writeLog: async (write, deadline) => {
+      await keeper?.keep(deadline);
       const work = (query: Query) => write(new PostgresLogWriter(query, logAt, statements));
       return writes(inPlace(connections.transaction('batches', deadline, work)));
     },

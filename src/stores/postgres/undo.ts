@@ -25,6 +25,7 @@ import {
   isEventOf,
   NEWEST_ROW,
   type OldestRow,
+  RUN,
   reaches,
 } from '../states.ts';
 import { statesOf } from './history.ts';
@@ -32,8 +33,9 @@ import { about, type LogPlaces } from './log.ts';
 import type { Query } from './query.ts';
 import { DURABLY, type Statements } from './statements.ts';
 
-/** Rows of the log that are read together: those of the books that are left out are read again. */
+/** Rows of the log that are read together, and bytes of their texts. */
 const ROWS = 10_000;
+const BYTES = 8 * 1024 * 1024;
 
 const KNOWN = 'select fingerprint, ids from book_requests where key = $1';
 const CLAIM = `
@@ -41,8 +43,8 @@ const CLAIM = `
 
 /** The row that has the change $1. */
 const ROW = `
-  select last - number + $1::bigint as book from book_log
-  where ${hasChange('$1::bigint')} and book > 0 order by number limit 1`;
+  select last - number + $1::bigint as book from book_log join book_log_state using (place)
+  where ${hasChange('$1::bigint')} and book > 0 and xid >= began order by number limit 1`;
 
 const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1000)::float8`;
 const OLDEST = `
@@ -72,14 +74,21 @@ const BE_ALONE = 'select from book_log_state where place = $1 for no key update'
 const stateOf = (row: string) =>
   `case when ${row}.title is not null then encode(sha256(convert_to(row(${FIELD_NAMES.map((name) => `${row}.${name}`)})::text, 'UTF8')), 'base64') end`;
 
-/** Of the books of $1: their changes, from the first selected one on. */
-const changesWith = (condition: string, place: number, limit: number | 'all') => `
-  select wanted.id, rows.* from unnest($1::bigint[]) as wanted (id) cross join lateral (
+/** Of the books of $1: the first selected change, and how many rows there are from it on, with the bytes of their texts. */
+const pastsWith = (condition: string, place: number) => `
+  select wanted.id, first.number as first, rows, bytes from unnest($1::bigint[]) as wanted (id) cross join lateral (
     select min(number) as number from ${about(`${place}`, 'wanted.id')} where ${condition}
   ) as first cross join lateral (
-    select number, coalesce(${condition}, false) as "isSelected", ${stateOf('about')} as state, ${TEXT_BYTES} as bytes
+    select count(*) as rows, coalesce(sum(${TEXT_BYTES}), 0)::float8 as bytes
     from ${about(`${place}`, 'wanted.id')} where about.number >= first.number
-  ) as rows order by id, number limit ${limit}`;
+  ) as past order by id`;
+
+/** Of the books of $1: their changes from those of $2 on. */
+const changesWith = (condition: string, place: number) => `
+  select wanted.id, rows.* from unnest($1::bigint[], $2::bigint[]) as wanted (id, first) cross join lateral (
+    select number, coalesce(${condition}, false) as "isSelected", ${stateOf('about')} as state
+    from ${about(`${place}`, 'wanted.id')} where about.number >= wanted.first
+  ) as rows order by id, number`;
 const PRESENT = `select id, ${stateOf('books')} as state from books where id = any($1::bigint[])`;
 
 /** For the books of $1, which the rows of $2 at the place $3 are about. */
@@ -103,12 +112,23 @@ function conditionOf(selection: Selection, place: number, id = 'book'): string {
     )`;
 }
 
+interface Past {
+  readonly id: number;
+  readonly first: number | null;
+  readonly rows: number;
+  readonly bytes: number;
+}
+
 interface ChangeRow {
   readonly id: number;
   readonly number: number;
   readonly isSelected: boolean;
   readonly state: string | null;
-  readonly bytes: number;
+}
+
+interface PresentRow {
+  readonly id: number;
+  readonly state: string | null;
 }
 
 export class PostgresLogReader implements LogReader {
@@ -145,7 +165,7 @@ export class PostgresLogReader implements LogReader {
     for (const place of this.places.all) {
       const rows = await this.query<IdRange>(`
         select book as first, max(last) as last from book_log
-        where place = ${place} and book > 0 and ${conditionOf(selection, place)} group by book order by book`);
+        where place = ${place} and book > 0 and last - book < ${RUN} and ${conditionOf(selection, place)} group by book order by book`);
       for (const row of rows) found.push(row);
     }
     return joined(found.sort((one, other) => one.first - other.first));
@@ -172,30 +192,24 @@ export class PostgresLogReader implements LogReader {
   async past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]> {
     const found = new Map<number, PastBook>();
     let end = Number.POSITIVE_INFINITY;
-    for (const [place, some] of this.byPlace(ids)) {
-      const read = async (ids: readonly number[], limit: number | 'all') =>
-        this.query<ChangeRow>(changesWith(conditionOf(selection, place, 'wanted.id'), place, limit), [ids]);
-      let rows = await read(some, ROWS);
-      const last = rows.at(-1)?.id;
-      if (rows.length === ROWS && last !== undefined) {
-        if (rows[0]?.id === last) rows = await read([last], 'all');
-        else rows = rows.filter(({ id }) => id < last); // more rows may be about the last one
-        end = Math.min(end, rows.at(-1)?.id ?? last);
-      }
-      const present = new Map(
-        (await this.query<{ id: number; state: string }>(PRESENT, [some])).map(({ id, state }) => [
-          id,
-          state,
-        ]),
-      );
+    for (const [place, all] of this.byPlace(ids)) {
+      const condition = conditionOf(selection, place, 'wanted.id');
+      const present = new Map((await this.present(place, all)).map(({ id, state }) => [id, state]));
+      const pasts = within(await this.query<Past>(pastsWith(condition, place), [all]));
+      if (pasts.length < all.length) end = Math.min(end, pasts.at(-1)?.id ?? 0);
+      const changed = pasts.filter(({ first }) => first !== null);
+      const values = [changed.map(({ id }) => id), changed.map(({ first }) => first)];
+      const rows = await this.query<ChangeRow>(changesWith(condition, place), values);
       const byBook = Map.groupBy(rows, ({ id }) => id);
-      for (const id of some) {
-        const changes = byBook.get(id) ?? [];
-        const bytes = changes.reduce((sum, row) => sum + row.bytes, 0);
-        found.set(id, { id, changes, present: present.get(id) ?? null, bytes });
-      }
+      for (const { id, bytes } of pasts)
+        found.set(id, { id, changes: byBook.get(id) ?? [], present: present.get(id) ?? null, bytes });
     }
     return ids.filter((id) => id <= end).map((id) => found.get(id) as PastBook);
+  }
+
+  /** The books of a place that are there. */
+  protected present(_place: number, ids: readonly number[]): Promise<PresentRow[]> {
+    return this.query<PresentRow>(PRESENT, [ids]);
   }
 
   protected byPlace(ids: readonly number[]): [place: number, ids: number[]][] {
@@ -254,11 +268,10 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
     this.#event = undefined;
   }
 
-  async hold(ids: readonly number[]): Promise<void> {
-    for (const [place, some] of this.byPlace(ids)) {
-      await this.query(BE_ALONE, [place]);
-      await this.query(this.#statements.hold, [some]);
-    }
+  /** Until the end of the transaction, nobody else changes them. */
+  protected override async present(place: number, ids: readonly number[]): Promise<PresentRow[]> {
+    await this.query(BE_ALONE, [place]);
+    return this.query<PresentRow>(this.#statements.lockAs(`${stateOf('books')} as state`), [ids]);
   }
 
   async forget(id: number): Promise<void> {
@@ -290,4 +303,15 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
     if (written.length < books.length)
       throw new StoreUnavailable(`a trigger has skipped some of the writes: ${books.length}`, 'refused');
   }
+}
+
+/** The first ones, which have no more rows and texts than are read together; at least one. */
+function within(pasts: readonly Past[]): Past[] {
+  let rows = 0;
+  let bytes = 0;
+  return pasts.filter((past, at) => {
+    rows += past.rows;
+    bytes += past.bytes;
+    return at === 0 || (rows <= ROWS && bytes <= BYTES);
+  });
 }

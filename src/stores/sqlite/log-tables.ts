@@ -192,6 +192,7 @@ export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
   db.exec('drop table if exists book_index_queue; drop table if exists book_index_state');
   db.exec(TRIGGERS.join(';'));
   db.exec(`
+    delete from book_events;
     insert into book_log (at, book, last) values (${NOW}, 0, 0);
     delete from book_log_state;
     insert into book_log_state (noted_to, began, has_all) values (${HIGHEST}, last_insert_rowid(), ${HIGHEST} = 0)`);

@@ -26,6 +26,7 @@ import {
   isEventOf,
   NEWEST_ROW,
   type OldestRow,
+  RUN,
   reaches,
 } from '../states.ts';
 import { Turn } from '../turn.ts';
@@ -40,7 +41,8 @@ const TOGETHER = 8 * 1024 * 1024;
 const KNOWN = 'select fingerprint, ids from book_requests where key = ?';
 const KEEP =
   'insert into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, unixepoch() * 1000)';
-const ROW = `select last - number + $number as book from book_log where ${hasChange('$number')} and book > 0 order by number limit 1`;
+const ROW = `select last - number + $number as book from book_log where ${hasChange('$number')} and book > 0
+    and number >= (select began from book_log_state) order by number limit 1`;
 const OLDEST = `
   select at, number = began as isBeginning, has_all as hasAll from book_log cross join book_log_state
   where number >= began order by number limit 1`;
@@ -96,7 +98,7 @@ export class SqliteLogReader implements LogReader {
     if ('book' in selection) return [{ first: selection.book, last: selection.book }];
     const [condition, values] = conditionOf(selection);
     const rows = this.prepare(
-      `select book as first, last from book_log where book > 0 and ${condition}`,
+      `select book as first, last from book_log where book > 0 and last - book < ${RUN} and ${condition}`,
     ).iterate(values);
     const lasts = new Map<number, number>();
     const turn = this.turn();
@@ -198,8 +200,6 @@ export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
   async end(number: number, books: number, work?: unknown): Promise<void> {
     this.#log.end(number, books, work);
   }
-
-  async hold(): Promise<void> {} // nobody else writes in this transaction
 
   async restore(books: readonly Restored[]): Promise<void> {
     const turn = this.turn();
