@@ -179,7 +179,7 @@ export class Catalogue {
         if (progress === undefined || isDone(progress)) break;
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) break;
-        await pause(this.#times.undoPause);
+        await pause(this.#times.undoPause, undefined, { ref: false });
       }
     }
     this.#continued.delete(undo.number);
