@@ -7,6 +7,7 @@ import { isIP } from 'node:net';
 import { type Credentials, LOGIN_LIMIT } from './auth/credentials.ts';
 import { type Environment, Given, misnamed } from './environment.ts';
 import { OperatorError } from './operator-error.ts';
+import { list, OFF, onOrOff, readNumber, type Setting, wholeNumber } from './setting.ts';
 
 /** Each of them also shows those before it, but `silent` shows none. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -22,20 +23,6 @@ const MIB = 1024 ** 2;
 /** Of `HISTORY`, without it, and at most. */
 const DAYS = 90;
 const MOST_DAYS = 36_500;
-
-/** A variable. Its texts have code in backticks. */
-export interface Setting<Value = unknown> {
-  readonly name: string;
-  readonly help: string;
-  /** The default: a value, or words for it. */
-  readonly absent: string;
-  /** What of it is not shown: the whole, or the password in a URL. It may come from the file that `NAME_FILE` names. */
-  readonly secret?: 'whole' | 'password';
-  /** How `config` shows undefined. */
-  readonly none?: string;
-  /** @throws OperatorError if the value is invalid. */
-  readonly read: (given: Given) => Value;
-}
 
 /** Every setting, in the order in which `config` and `--help` show them. */
 export const SETTINGS = {
@@ -202,49 +189,6 @@ export function readSetting<Key extends keyof Settings>(key: Key, env: Environme
 /** Whether only this machine can reach the address (undefined: every interface). */
 export function isLoopback(host: string | undefined): boolean {
   return host === '::1' || (host !== undefined && isIP(host) === 4 && host.startsWith('127.'));
-}
-
-function wholeNumber(name: string, help: string, absent: number, min: number, max: number): Setting<number> {
-  const read = (given: Given) => readNumber(given, name, min, max) ?? absent;
-  return { name, help, absent: `\`${absent}\``, read };
-}
-
-function readNumber(given: Given, name: string, min: number, max: number, orWord = ''): number | undefined {
-  const text = given.text(name);
-  if (text === undefined) return undefined;
-  const value = Number(text);
-  if (/^\d{1,10}$/.test(text) && value >= min && value <= max) return value;
-  throw new OperatorError(`${name} must be a whole number from ${min} to ${max}${orWord}, not "${text}".`);
-}
-
-/** In any case. YAML files turn `on` and `off` into `true` and `false` unless they are in quotation marks. */
-const ON = /^(on|true)$/i;
-const OFF = /^(off|false)$/i;
-
-function onOrOff(name: string, help: string, absent: 'on' | 'off'): Setting<boolean> {
-  const read = (given: Given) => {
-    const text = given.text(name) ?? absent;
-    if (ON.test(text) || OFF.test(text)) return ON.test(text);
-    throw new OperatorError(`${name} must be on or off, not "${text}".`);
-  };
-  return { name, help: `\`on\` or \`off\`: ${help}`, absent: `\`${absent}\``, read };
-}
-
-function list(
-  name: string,
-  help: string,
-  absent: string,
-  what: string,
-  isValid: (item: string) => boolean,
-): Setting<readonly string[]> {
-  const read = (given: Given) => {
-    const text = given.text(name);
-    const items = text === undefined ? [] : text.split(',').map((item) => item.trim());
-    const wrong = items.find((item) => !isValid(item));
-    if (wrong !== undefined) throw new OperatorError(`${name} must list ${what}, not "${wrong}".`);
-    return items;
-  };
-  return { name, help, absent, read };
 }
 
 function isNetwork(text: string): boolean {

@@ -1,8 +1,9 @@
 // Owns: `config`: prints the configuration in effect, without its secrets, or the error in it.
 
 import { styleText } from 'node:util';
-import { type Config, readConfig, SETTINGS, type Setting } from '../config.ts';
+import { type Config, readConfig, SETTINGS } from '../config.ts';
 import type { Environment } from '../environment.ts';
+import type { Setting } from '../setting.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { printable, writeLine } from '../terminal/printable.ts';
 import type { CommandContext } from './command.ts';
