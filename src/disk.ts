@@ -1,5 +1,6 @@
-// Owns: files as a disk has them: syncing one, and the names of those that SQLite keeps beside one.
+// Owns: files as a disk has them: their sizes, syncing one, and the names of those that SQLite keeps beside one.
 
+import { statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 
 /** The endings of a log of writes, of its index, and of the journal of other modes. */
@@ -14,4 +15,9 @@ export function companionsOf(file: string): string[] {
 export async function sync(path: string): Promise<void> {
   await using file = await open(path);
   await file.sync();
+}
+
+/** In bytes; 0 if the file is missing. */
+export function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

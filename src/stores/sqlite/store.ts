@@ -4,7 +4,7 @@
 
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { setTimeout as pause, setImmediate } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import type { Book, BookFields } from '../../books/book.ts';
 import type { Page, Search } from '../../books/search.ts';
@@ -38,10 +38,10 @@ import { History } from './history.ts';
 import { listOf } from './lists.ts';
 import { countChanges } from './log.ts';
 import { mustPrune, type Pruning, prune } from './log-pruning.ts';
-import { openForWriting, sizeOf, sortBeside } from './structure.ts';
+import { openForWriting, sortBeside } from './structure.ts';
 import { Calls, endThread, startThread, type ThreadData } from './thread.ts';
 import { SqliteLogReader, SqliteLogWriter } from './undo.ts';
-import { HUGE_WAL, LONG_WAL } from './wal.ts';
+import { HUGE_WAL, sizeAt, Wal, walOf } from './wal.ts';
 import { bookOf, Writes } from './writes.ts';
 
 /** Lists open at once: each holds a connection and keeps the WAL from being emptied. */
@@ -98,13 +98,12 @@ class SqliteStore implements BookStore {
   #longFinder: Promise<FinderThread> | undefined;
   readonly #times: Times;
   readonly #lists: OpenLists;
+  readonly #wal: Wal;
   readonly #history: History;
   /** What each watch calls after a write of this process. */
   readonly #watches = new Set<() => void>();
   readonly #pruning: NodeJS.Timeout | undefined;
   #isClosing = false;
-  /** After a wait for a shorter WAL that did not help: no wait before this moment. */
-  #waitsForWalAt = 0;
 
   constructor(
     isNew: boolean,
@@ -130,8 +129,9 @@ class SqliteStore implements BookStore {
     this.#finder = finder;
     this.#times = times;
     this.#lists = new OpenLists(OPEN_LISTS, times.lists);
+    this.#wal = new Wal(path, times.sqlite);
     checkpoints.on('message', () => {
-      if (this.#walSize > HUGE_WAL) this.#lists.breakOffLong();
+      if (this.#wal.size > HUGE_WAL) this.#lists.breakOffLong();
     });
     this.#history = new History(this.#reads.db);
     const kept = history * times.history.day;
@@ -237,7 +237,7 @@ class SqliteStore implements BookStore {
 
   async list(): Promise<BookList> {
     const deadline = performance.now() + this.#times.lists.firstChunk;
-    await this.#waitForWal();
+    await this.#wal.shorter();
     return this.#lists.open(async () => {
       await this.#commits.durable(deadline); // until this function returns, nothing is committed
       return listOf(this.#openSnapshot());
@@ -249,7 +249,7 @@ class SqliteStore implements BookStore {
       sqlite_open_lists: this.#lists.count,
       unindexed_books: countUnindexed(this.#reads.db) ?? {},
       kept_changes: countChanges(this.#reads.db) ?? {},
-      sqlite_file_bytes: { ...sizeAt('books', this.#path), ...sizeAt('log', `${this.#path}-wal`) },
+      sqlite_file_bytes: { ...sizeAt('books', this.#path), ...sizeAt('log', walOf(this.#path)) },
     };
   }
 
@@ -317,7 +317,7 @@ class SqliteStore implements BookStore {
   }
 
   async #search(finder: FinderThread, request: SearchRequest): Promise<Page | GivenUp> {
-    await this.#waitForWal();
+    await this.#wal.shorter();
     const found = await finder.call(request);
     await this.#commits.durable(request.deadline - performance.timeOrigin); // it may have seen a write whose sync was in progress
     return found;
@@ -332,36 +332,5 @@ class SqliteStore implements BookStore {
       this.#longFinder = undefined; // it has not started
       throw new StoreUnavailable(error);
     }
-  }
-
-  /** Bytes; 0 if the system does not say. */
-  get #walSize(): number {
-    return sizeAt('wal', `${this.#path}-wal`).wal ?? 0;
-  }
-
-  /**
-   * While the WAL is too long, lets the lists and searches in progress end first: it starts over once nobody reads from it.
-   * If that does not help, nothing waits again for a while.
-   */
-  async #waitForWal(): Promise<void> {
-    const { walWait, walStep, walWaitPause } = this.#times.sqlite;
-    if (performance.now() < this.#waitsForWalAt) return;
-    const end = performance.now() + walWait;
-    while (this.#walSize > LONG_WAL) {
-      if (performance.now() > end) {
-        this.#waitsForWalAt = end + walWaitPause;
-        return;
-      }
-      await pause(walStep);
-    }
-  }
-}
-
-/** @returns nothing if the system does not say. */
-function sizeAt(name: string, path: string): Record<string, number> {
-  try {
-    return { [name]: sizeOf(path) };
-  } catch {
-    return {};
   }
 }

@@ -7,7 +7,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { companionsOf, sync } from '../../disk.ts';
+import { companionsOf, sizeOf, sync } from '../../disk.ts';
 import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
 import { isOfKind, SQLITE_BUSY, SQLITE_FULL } from './faults.ts';
@@ -61,11 +61,6 @@ export function makeFolderOf(file: string): void {
  */
 export function sortBeside(file: string): void {
   if (!process.env.TMPDIR) process.env.SQLITE_TMPDIR ||= dirname(file);
-}
-
-/** In bytes; 0 if the file is missing. */
-export function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 /** @returns the WAL or the journal that a missing file has left behind, unless it is empty. */
