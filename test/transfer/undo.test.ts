@@ -63,7 +63,7 @@ for (const store of STORES) {
       const url = await storeWith(BOOKS.slice(0, 1), store.freshUrl);
       await command('import more.csv', url, folderWith({ 'more.csv': 'title\na\n' }));
       const [, number] = /^ +(\d+) /.exec((await command('undo --list', url)).stdout) ?? [];
-      for (const event of [number, 9999])
+      for (const event of [9999, number])
         assert.equal((await command(`undo --continue ${event} --yes`, url)).code, 1);
       await executeOn(url, "update books set title = 'b' where id = 1");
       assert.match((await command(`undo --import ${number} --yes`, url)).stdout, /^1 book taken back\./);
