@@ -28,6 +28,8 @@ export class Ids {
   /** The ranges before this position end before `#after`. */
   #position = 0;
   #after = 0;
+  /** How many to ask for together, as the caller has found. */
+  together = Number.POSITIVE_INFINITY;
 
   constructor(ranges: readonly IdRange[]) {
     this.#ranges = ranges;

@@ -243,11 +243,12 @@ async function takeBack(
   let bytes = 0;
   const end = checked + bounds.books;
   while (checked < end && rows < bounds.rows && bytes < bounds.bytes) {
-    const next = ids.next(through, Math.min(TOGETHER, end - checked));
+    const next = ids.next(through, Math.min(TOGETHER, ids.together, end - checked));
     if (next.length === 0) break;
     const books = await log.past(next, before.selection);
     const { restored, lefts } = decisionsOn(books);
     await log.restore(restored);
+    ids.together = 2 * books.length; // fewer after those with a long past, and then more again
     left.push(...lefts.slice(0, NAMED - left.length));
     changedLater += lefts.length;
     undone += restored.length;
