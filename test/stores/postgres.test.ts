@@ -168,6 +168,15 @@ describe('PostgreSQL', { concurrency: true }, () => {
     await later.client.request('DELETE', `/book/${id}`);
     await client.create({}); // which began before
     assert.deepEqual(await execute(dbUrl, 'select how from commits'), Array(4).fill({ how: 'on' }));
+    await execute(
+      dbUrl,
+      `drop trigger note on books; truncate commits; insert into books (year) select n from generate_series(1, 10001) as n;
+       create trigger note after insert or update on book_events for each row execute function note()`,
+    );
+    const undo = await later.client.request('POST', '/undo', { body: { since: '2020-01-01T00:00:00Z' } });
+    assert.equal(undo.status, 202);
+    await waitUntil(async () => (await later.client.list()).length === 0);
+    assert.deepEqual(await execute(dbUrl, 'select distinct how from commits'), [{ how: 'on' }]);
   });
 
   describe('the structure', { concurrency: 2 }, () => {

@@ -13,7 +13,7 @@ import { about, behind, type LogPosition, NO_RANGE, type PlaceOfLog, readLog } f
 import { codeOf, type Query } from './query.ts';
 
 /** Milliseconds, and microseconds, since 1970. */
-const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1000)::float8`;
+export const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1000)::float8`;
 const microseconds = (at: string) =>
   `case when isfinite(${at}) then (extract(epoch from ${at}) * 1000000)::bigint::text else ${at}::text end`;
 

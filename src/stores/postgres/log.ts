@@ -19,7 +19,7 @@ export interface PlaceOfLog {
   readonly now: string;
 }
 
-/** Where the log is: the first place has what is told of an event. */
+/** Where the log is. The first place keeps the name and the work of each event. */
 export interface LogPlaces {
   readonly all: readonly number[];
   readonly first: number;

@@ -28,7 +28,7 @@ import {
   RUN,
   reaches,
 } from '../states.ts';
-import { statesOf } from './history.ts';
+import { milliseconds, statesOf } from './history.ts';
 import { about, type LogPlaces } from './log.ts';
 import type { Query } from './query.ts';
 import { DURABLY, type Statements } from './statements.ts';
@@ -46,7 +46,6 @@ const ROW = `
   select last - number + $1::bigint as book from book_log join book_log_state using (place)
   where ${hasChange('$1::bigint')} and book > 0 and xid >= began order by number limit 1`;
 
-const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1000)::float8`;
 const OLDEST = `
   select ${milliseconds('oldest.at')} as at, oldest.xid = began as "isBeginning", has_all as "hasAll"
   from book_log_state as state cross join lateral (
@@ -55,7 +54,8 @@ const OLDEST = `
 
 const EVENTS = `select ${EVENT_COLUMNS.replace('at,', `${milliseconds('at')} as at,`)} from book_events where place = $1`;
 const NEW = `
-  select nextval('book_log_number') as number, (extract(epoch from clock_timestamp()) * 1000000)::bigint as before`;
+  select nextval('book_log_number') as number, (extract(epoch from clock_timestamp()) * 1000000)::bigint as before
+  where ${DURABLY}`;
 const BEGIN = `
   insert into book_events (place, number, at, kind, name) values ($1, $2, to_timestamp($3::bigint / 1000000.0), $4, $5)`;
 /** At another place than the first: there, rows of the log are a part of it as well. */
@@ -192,7 +192,7 @@ export class PostgresLogReader implements LogReader {
   async past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]> {
     const found = new Map<number, PastBook>();
     let end = Number.POSITIVE_INFINITY;
-    for (const [place, all] of this.byPlace(ids)) {
+    for (const [place, all] of this.byPlace(ids, (id) => id)) {
       const condition = conditionOf(selection, place, 'wanted.id');
       const present = new Map((await this.present(place, all)).map(({ id, state }) => [id, state]));
       const pasts = within(await this.query<Past>(pastsWith(condition, place), [all]));
@@ -212,8 +212,11 @@ export class PostgresLogReader implements LogReader {
     return this.query<PresentRow>(PRESENT, [ids]);
   }
 
-  protected byPlace(ids: readonly number[]): [place: number, ids: number[]][] {
-    const all = [...Map.groupBy(ids, (id) => this.places.of(id))];
+  protected byPlace<Item>(
+    items: readonly Item[],
+    idOf: (item: Item) => number,
+  ): [place: number, items: Item[]][] {
+    const all = [...Map.groupBy(items, (item) => this.places.of(idOf(item)))];
     return all.sort(([one], [other]) => one - other); // two undos lock the places in one order
   }
 }
@@ -281,8 +284,7 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
   }
 
   async restore(books: readonly Restored[]): Promise<void> {
-    for (const [place, ids] of this.byPlace(books.map(({ id }) => id))) {
-      const some = books.filter(({ id }) => ids.includes(id));
+    for (const [place, some] of this.byPlace(books, ({ id }) => id)) {
       const removed = some.filter(({ isRemoved }) => isRemoved);
       const back = some.filter(({ isRemoved, isNew }) => isNew && !isRemoved);
       const changed = some.filter(({ isRemoved, isNew }) => !isNew && !isRemoved);
