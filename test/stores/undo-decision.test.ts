@@ -6,8 +6,8 @@ import fc from 'fast-check';
 import { decide } from '../../src/books/undo-decision.ts';
 
 /**
- * States of a book in their order; `.` is none. Between two of them stands what has led from one to the other: `>` is a change that
- * is taken back, `-` is one by others.
+ * States of a book in their order, with `.` for a book that is gone. The sign between two of them is the change: `>` is taken back, `-`
+ * is by others.
  */
 const CASES: readonly (readonly [changes: string, becomes: string])[] = [
   ['A', 'same'],

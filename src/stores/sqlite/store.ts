@@ -230,6 +230,7 @@ class SqliteStore implements BookStore {
   writeLog<Result>(write: (log: LogWriter) => Promise<Result>, deadline: number): Promise<Result> {
     const writeAll = () => {
       this.#writes.log.noteNew();
+      this.#writes.dropOldKeys();
       return write(this.#logWriter);
     };
     return this.#write(writeAll, deadline, true);

@@ -34,13 +34,11 @@ import { Skipped } from './faults.ts';
 import { History } from './history.ts';
 import { about, type BookLog } from './log.ts';
 import { preparing } from './structure.ts';
+import { FIND_KEY, KEEP_KEY } from './writes.ts';
 
 /** Of the books that are looked through together, so that each of several steps ends soon: bytes of their texts. */
 const TOGETHER = 8 * 1024 * 1024;
 
-const KNOWN = 'select fingerprint, ids from book_requests where key = ?';
-const KEEP =
-  'insert into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, unixepoch() * 1000)';
 const ROW = `select last - number + $number as book from book_log where ${hasChange('$number')} and book > 0
     and number >= (select began from book_log_state) order by number limit 1`;
 const OLDEST = `
@@ -78,7 +76,7 @@ export class SqliteLogReader implements LogReader {
   }
 
   async known(key: string): Promise<KnownRequest | undefined> {
-    const known = this.prepare(KNOWN).get(key);
+    const known = this.prepare(FIND_KEY).get(key);
     return known && { fingerprint: String(known.fingerprint), ids: JSON.parse(String(known.ids)) };
   }
 
@@ -178,8 +176,8 @@ export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
   }
 
   async claim({ key, fingerprint }: Once): Promise<boolean> {
-    if (this.prepare(KNOWN).get(key) !== undefined) return false;
-    this.prepare(KEEP).run(key, fingerprint, '[]');
+    if (this.prepare(FIND_KEY).get(key) !== undefined) return false;
+    this.prepare(KEEP_KEY).run(key, fingerprint, '[]');
     return true;
   }
 

@@ -24,6 +24,10 @@ import { LAST_ID } from './log-tables.ts';
 /** New books of one statement: one for each would take twice as long. */
 const ROWS = [32, 8, 1];
 
+export const FIND_KEY = 'select fingerprint, ids from book_requests where key = ?';
+export const KEEP_KEY =
+  'insert into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, unixepoch() * 1000)';
+
 export class Writes {
   /** Milliseconds. */
   readonly #turn: number;
@@ -52,10 +56,8 @@ export class Writes {
     this.#remove = db.prepare('delete from books where id = ?');
     this.#find = db.prepare('select id, title, author, year from books where id = ?');
     this.#find.setReturnArrays(true);
-    this.#findKey = db.prepare('select fingerprint, ids from book_requests where key = ?');
-    this.#keepKey = db.prepare(
-      'insert into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, unixepoch() * 1000)',
-    );
+    this.#findKey = db.prepare(FIND_KEY);
+    this.#keepKey = db.prepare(KEEP_KEY);
     // Two for each that is added. The row ids of the newest have no gaps.
     this.#dropKeys = db.prepare(`
       delete from book_requests where rowid in (
@@ -138,6 +140,11 @@ export class Writes {
 
   #keep({ key, fingerprint }: Once, ids: readonly number[]): void {
     this.#keepKey.run(key, fingerprint, JSON.stringify(ids));
+    this.dropOldKeys();
+  }
+
+  /** With each key that is added: of undos as well. */
+  dropOldKeys(): void {
     this.#dropKeys.run();
   }
 
