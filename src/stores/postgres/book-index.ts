@@ -10,7 +10,7 @@ import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
 import { Turn } from '../turn.ts';
 import { begin } from './limits.ts';
-import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog, WRITTEN, type Written } from './log.ts';
+import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog } from './log.ts';
 import { codeOf, type Query, queryOn } from './query.ts';
 import { BOOKS, columnsOf } from './statements.ts';
 import { changeStructure } from './structure.ts';
@@ -97,16 +97,14 @@ export const MOVE_ON = `
 
 /** `unindexed` also counts ids without a book. `madeAt` changes when the index is made again. */
 const stateOf = (limit: number | 'all') => `
-  select state.*, written from (
-    select min(version) as version, bool_and("isComplete") as "isComplete", max(made)::text as "madeAt",
-      coalesce(sum(unindexed), 0)::float8 as unindexed,
-      coalesce(array_agg(place) filter (where unindexed > 0), '{}')::text[] as behind
-    from (
-      select state.place, version, is_complete as "isComplete", made_at as made,
-        greatest(0, state.last - next + 1) + (state.xid <> '0')::integer + coalesce(sum(behind.last - book + 1), 0) as unindexed
-      from book_index_state as state left join ${behind(limit)} on true group by state.place
-    ) as shards
-  ) as state cross join (${WRITTEN}) as written`;
+  select min(version) as version, bool_and("isComplete") as "isComplete", max(made)::text as "madeAt",
+    coalesce(sum(unindexed), 0)::float8 as unindexed,
+    coalesce(array_agg(place) filter (where unindexed > 0), '{}')::text[] as behind
+  from (
+    select state.place, version, is_complete as "isComplete", made_at as made,
+      greatest(0, state.last - next + 1) + (state.xid <> '0')::integer + coalesce(sum(behind.last - book + 1), 0) as unindexed
+    from book_index_state as state left join ${behind(limit)} on true group by state.place
+  ) as shards`;
 
 /** `STATE` reads at most `STEP` + 1 rows of the log for each shard, `WHOLE_STATE` all. */
 export const STATE = stateOf(STEP + 1);
@@ -140,7 +138,7 @@ const STORE = `
 
 const REMOVE = 'delete from book_index where id = any($1::bigint[]) and id <> all($2::bigint[])';
 
-export interface IndexState extends Written {
+export interface IndexState {
   readonly version: number;
   readonly isComplete: boolean;
   /** When the index was made; null without one. */

@@ -6,7 +6,7 @@ import { isWithin } from '../states.ts';
 import type { Query } from './query.ts';
 import type { Shards } from './shards.ts';
 
-/** Grows with each row of the log that somebody writes. */
+/** Grows with each row of the log that somebody writes. It locks the sequence, so it reads nothing else: a program that drops the sequence locks the log after it. */
 export const WRITTEN = "select coalesce(pg_sequence_last_value('book_log_number'), 0) as written";
 export interface Written {
   readonly written: number;
