@@ -1,11 +1,10 @@
 // Owns: request bodies byte by byte, numbers, keys, ids and texts, and what each of them means.
 
+/** The fields of a new book that was sent without any (rule 1). */
+export const EMPTY = { title: '', author: '', year: 0 };
+
 /** The fields that a body gives a book. */
-export interface Fields {
-  readonly title?: string;
-  readonly author?: string;
-  readonly year?: number;
-}
+export type Fields = Readonly<Partial<typeof EMPTY>>;
 export type Body = string | Uint8Array;
 
 /** One byte for each character. */

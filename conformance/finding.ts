@@ -3,6 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { type Answer, linksOf } from './answers.ts';
+import type { Fields } from './cases.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
 import { expectHead, expectRefused } from './pages.ts';
 import { full, type Rule } from './rule.ts';
@@ -14,9 +15,7 @@ const HUGE = 9007199254740991;
 /** The most books of a page. */
 const LARGEST_PAGE = 1000;
 
-type Content = Omit<Book, 'id'>;
-
-const BOOKS: readonly Content[] = [
+const BOOKS: readonly Fields[] = [
   { title: 'Pride and Prejudice', author: 'Jane Austen', year: 1813 },
   { title: 'Emma', author: 'Jane Austen', year: 1815 },
   { title: 'Ilias', author: 'Homer', year: -720 },
@@ -359,10 +358,7 @@ export const FINDING: readonly Rule[] = [
 const markOf = () => `zz${randomBytes(6).toString('hex')}`;
 
 /** Stores books; the word that is added to each author is in no other book. */
-async function store(
-  service: Service,
-  books: readonly Partial<Content>[],
-): Promise<{ mark: string; ids: number[] }> {
+async function store(service: Service, books: readonly Fields[]): Promise<{ mark: string; ids: number[] }> {
   const mark = markOf();
   const ids: number[] = [];
   for (const book of books) {

@@ -2,6 +2,7 @@
 // are sent.
 
 import { randomUUID } from 'node:crypto';
+import { EMPTY } from './cases.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
 import { type Services, theOnly, together } from './racing.ts';
 import { full, type Rule } from './rule.ts';
@@ -28,9 +29,9 @@ const BOOKS = [
   { title: '\u{1f4d6} "\\\n', author: 'e\u0301', year: -720, id: 7, other: [1, { a: ']' }] },
 ];
 const STORED = [
-  { title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 },
-  { title: '', author: '', year: 0 },
-  { title: '\u{1f4d6} "\\\n', author: 'e\u0301', year: -720 },
+  { ...EMPTY, title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 },
+  EMPTY,
+  { ...EMPTY, title: '\u{1f4d6} "\\\n', author: 'e\u0301', year: -720 },
 ];
 
 const post = (service: Service, path: string, body: unknown, key?: string) =>

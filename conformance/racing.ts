@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Answer } from './answers.ts';
+import { EMPTY } from './cases.ts';
 import { Complaint, type Expected, expect, expectAnswer, expectEqual } from './complaint.ts';
 import { full, type Rule } from './rule.ts';
 import type { Book, RequestOptions, Service } from './service.ts';
@@ -23,7 +24,7 @@ export const RACES: readonly Rule[] = [
     for (let round = 0; round < 5; round += 1) book = await raceUpdates([service], book, round);
   }),
   full.writing('rule 9', 'pipelined changes of one book are applied in order', async (service) => {
-    let book: Book = { id: (await service.create({})).id, title: '', author: '', year: 0 };
+    let book: Book = { id: (await service.create({})).id, ...EMPTY };
     const changes = Array.from({ length: 1200 }, (_, position) => {
       return position % 2 === 0 ? { title: `${position}` } : { year: position };
     });
@@ -72,7 +73,7 @@ export const RACES: readonly Rule[] = [
         leaving.close();
       }),
       together(60, async (position) => {
-        const fields = { title: `good ${position}`, author: '', year: position };
+        const fields = { ...EMPTY, title: `good ${position}`, year: position };
         const answer = await service.request('POST', '/book', { body: fields });
         const book = { id: answer.data?.id, ...fields };
         expectAnswer(answer, created(book));
@@ -85,7 +86,7 @@ export const RACES: readonly Rule[] = [
     ]);
     const final = await service.request('GET', `/book/${id}`);
     const title = final.data?.title === 'abandoned' ? 'abandoned' : 'kept';
-    expectAnswer(final, retrieved({ id, title, author: '', year: 0 }));
+    expectAnswer(final, retrieved({ id, ...EMPTY, title }));
   }),
 ];
 
@@ -112,7 +113,7 @@ export async function updateInPairs(services: Services, books: number, rounds: n
   await together(books, async () => {
     const { id } = await first.create({});
     for (let round = 1; round <= rounds; round += 1) {
-      const fields = { title: `title ${round}`, author: `author ${round}`, year: round };
+      const fields = { ...EMPTY, title: `title ${round}`, author: `author ${round}`, year: round };
       const { title, author, year } = fields;
       await Promise.all([
         first.request('PUT', `/book/${id}`, { body: { title, year } }),
@@ -185,7 +186,8 @@ export async function createTogether(services: Services, each: number): Promise<
     const service = services[maker % services.length] as Service;
     const made: Book[] = [];
     for (let position = 0; position < each; position += 1) {
-      const fields = { title: `title ${maker}/${position}`, author: `${mark} ${maker}`, year: position };
+      const title = `title ${maker}/${position}`;
+      const fields = { ...EMPTY, title, author: `${mark} ${maker}`, year: position };
       const answer = await service.request('POST', '/book', { body: fields });
       const book = { id: answer.data?.id, ...fields };
       expectAnswer(answer, created(book));

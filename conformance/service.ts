@@ -13,6 +13,7 @@ import { connect as connectPlain } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
 import { type Answer, Held, type Limits, type RawAnswer } from './answers.ts';
+import type { EMPTY } from './cases.ts';
 import { Complaint, shown, Unanswered } from './complaint.ts';
 import { Connection } from './connection.ts';
 
@@ -68,12 +69,7 @@ export interface RequestOptions {
 }
 
 /** A book as the service returns it. */
-export interface Book {
-  readonly id: number;
-  readonly title: string;
-  readonly author: string;
-  readonly year: number;
-}
+export type Book = Readonly<{ id: number } & typeof EMPTY>;
 
 export class Service {
   readonly url: URL;
@@ -206,9 +202,9 @@ export class Service {
     return answer.data;
   }
 
-  /** The books of the list whose title or author contains the text. */
+  /** The books of the list that have the text in a field. */
   async listed(mark: string): Promise<Book[]> {
-    return (await this.list()).filter(({ title, author }) => `${title}\n${author}`.includes(mark));
+    return (await this.list()).filter((book) => Object.values(book).join('\n').includes(mark));
   }
 
   /** The bytes of a request that asks for its connection to stay open. */

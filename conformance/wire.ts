@@ -4,7 +4,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Answer } from './answers.ts';
-import { LOGIN_LIMIT } from './cases.ts';
+import { EMPTY, LOGIN_LIMIT } from './cases.ts';
 import { type Expected, expect, expectAnswer, expectEqual } from './complaint.ts';
 import { CHUNKED, unreadable } from './raw-requests.ts';
 import { full, type Rule } from './rule.ts';
@@ -167,7 +167,7 @@ export const WIRE: readonly Rule[] = [
     expect(/^HTTP\/1\.1 100 Continue\r\n/.test(connection.received), 'The client gets 100 Continue.');
     await connection.send(body);
     const [answer] = await connection.answers(1);
-    expectAnswer(answer, created({ id: answer?.data?.id, title: 'expected', author: '', year: 0 }));
+    expectAnswer(answer, created({ id: answer?.data?.id, ...EMPTY, title: 'expected' }));
     connection.close();
   }),
   full.writing('rule 20', 'an unknown expectation is ignored', async (service) => {
@@ -187,7 +187,7 @@ export const WIRE: readonly Rule[] = [
       const connection = service.connect();
       for (const byte of request) await connection.send(Buffer.from([byte]));
       const [answer] = await connection.answers(1);
-      const book = { id: answer?.data?.id, title: 'Ὀδύσσεια', author: '', year: -700 };
+      const book = { id: answer?.data?.id, ...EMPTY, title: 'Ὀδύσσεια', year: -700 };
       expectAnswer(answer, created(book));
       expectAnswer(await service.request('GET', `/book/${book.id}`), retrieved(book));
       connection.close();
@@ -195,7 +195,7 @@ export const WIRE: readonly Rule[] = [
   }),
   full.writing('rules 9 and 20', 'pipelined requests are answered in order', async (service) => {
     const { id } = await service.create({ title: 'first' });
-    const second = { id, title: 'second', author: '', year: 0 };
+    const second = { id, ...EMPTY, title: 'second' };
     const requests: [string, Expected][] = [
       [compose(service, 'PUT', `/book/${id}`, { body: '{"title":"second"}' }), updated(second)],
       [compose(service, 'GET', service.noBook), BOOK_NOT_FOUND],

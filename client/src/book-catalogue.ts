@@ -1,6 +1,6 @@
 // Owns: the API that programs call: the operations on books, by the names that are usual in programs.
 
-import type { Book, BookChanges, NewBook } from './book.ts';
+import { type Book, type BookChanges, isSameBook, type NewBook, storedBook } from './book.ts';
 import { readList } from './book-list.ts';
 import {
   type BookState,
@@ -152,9 +152,7 @@ export class BookCatalogue {
     const body = JSON.stringify(books);
     const ids = dataOf(await this.#post('books', body, options), 201) as readonly number[];
     const sent: NewBook[] = JSON.parse(body); // the caller may have changed its own meanwhile
-    return sent.map(({ title = '', author = '', year = 0 }, index) => {
-      return { id: ids[index] as number, title, author, year };
-    });
+    return sent.map((book, index) => storedBook(ids[index] as number, book));
   }
 
   /** @returns undefined when no book has the id. */
@@ -357,7 +355,7 @@ export class BookCatalogue {
         const before = await send(read);
         if (before.status !== 200) return before;
         const stored = this.#bookOf(before, 200);
-        if (!isSame(stored, expected)) throw new BookChanged('Precondition failed', stored, before);
+        if (!isSameBook(stored, expected)) throw new BookChanged('Precondition failed', stored, before);
         tag = this.#tagOf(stored);
         if (tag === undefined) throw new CatalogueError(ALTERED, before);
       }
@@ -367,11 +365,11 @@ export class BookCatalogue {
       if (isNoBook(after)) return { ...after, mayBeDone: answer.mayBeDone };
       const current = after.status === 200 && after.data !== undefined ? this.#bookOf(after, 200) : undefined;
       const wanted = { ...expected, ...(request.body && JSON.parse(request.body)), id: expected.id };
-      const isAsWanted = current !== undefined && request.body !== undefined && isSame(current, wanted);
+      const isAsWanted = current !== undefined && request.body !== undefined && isSameBook(current, wanted);
       if (isAsWanted && answer.mayBeDone) return after;
       // Some runtimes repeat a request by themselves: its first attempt may have made the book so.
       const mayBeDone = answer.mayBeDone || isAsWanted;
-      if (current !== undefined && isSame(current, expected))
+      if (current !== undefined && isSameBook(current, expected))
         throw new CatalogueError(ALTERED, { ...after, mayBeDone });
       throw new BookChanged(answer.message, current, { ...answer, mayBeDone });
     });
@@ -391,7 +389,7 @@ export class BookCatalogue {
   /** @returns undefined for a book that is not known from an answer, or that the caller has changed since. */
   #tagOf(book: Book): string | undefined {
     const { tag, answered } = this.#tagged.get(book) ?? {};
-    return answered !== undefined && isSame(book, answered) ? tag : undefined;
+    return answered !== undefined && isSameBook(book, answered) ? tag : undefined;
   }
 
   /** A call that ends with its answer. */
@@ -450,12 +448,6 @@ type Work<Result> = (send: (request: Request) => Promise<Answer>, deadline: Dead
 /** Distinguishes a missing book from the 404 of an unknown path, which means that the URL is wrong. */
 function isNoBook({ status, message }: Answer): boolean {
   return status === 404 && message === 'Book not found';
-}
-
-function isSame(one: Book, other: Book): boolean {
-  return (
-    one.id === other.id && one.title === other.title && one.author === other.author && one.year === other.year
-  );
 }
 
 /** 128 bits. `crypto.randomUUID` is missing on pages without TLS. */

@@ -1,12 +1,13 @@
 // Owns: the dialog for one book: adding one, with a warning if the catalogue has it, and changing one on a phone.
 
 import type { Book, NewBook } from '../../client/src/book.ts';
+import { completeFields } from '../../src/books/book.ts';
 import { isRefusal } from '../catalogue/refusal.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
 import { find, make, sentence } from '../elements/dom.ts';
 import { show } from '../elements/messages.ts';
-import { bookText, type Field, fieldText, titleOf } from '../elements/text.ts';
+import { bookText, byField, FIELDS, type Field, fieldText, titleOf } from '../elements/text.ts';
 import { readFields } from './book-fields.ts';
 
 /** Milliseconds after the last key before equal books and authors are looked up. */
@@ -20,11 +21,7 @@ const SHOWN = 3;
 
 const dialog = find<HTMLDialogElement>('#book');
 const form = find<HTMLFormElement>('form', dialog);
-const inputs: Readonly<Record<Field, HTMLInputElement>> = {
-  title: find('#book-title'),
-  author: find('#book-author'),
-  year: find('#book-year'),
-};
+const inputs = byField((field) => find<HTMLInputElement>(`#book-${field}`));
 const complaint = find('#book-complaint');
 const same = find('#book-same');
 
@@ -39,7 +36,7 @@ export class BookDialog {
   readonly #session: Session;
   readonly #events: BookEvents;
   /** The texts of the fields at first. */
-  #before: Readonly<Record<Field, string>> = { title: '', author: '', year: '' };
+  #before = byField(() => '');
   /** The book that is changed; undefined while one is added. */
   #book: Book | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -80,11 +77,11 @@ export class BookDialog {
     this.#open(book, book);
   }
 
-  #open(book: Book | undefined, { title = '', author = '', year = 0 }: NewBook): void {
+  #open(book: Book | undefined, fields: NewBook): void {
     this.#book = book;
     this.#renew();
-    const shown = { id: 0, title, author, year };
-    for (const field of ['title', 'author', 'year'] as const) inputs[field].value = fieldText(shown, field);
+    const shown = completeFields(fields);
+    for (const field of FIELDS) inputs[field].value = fieldText(shown, field);
     this.#before = textsOfInputs();
     find('#book-heading').textContent = book === undefined ? 'Add a book' : 'Change the book';
     find('#book-delete').hidden = book === undefined;
@@ -208,6 +205,4 @@ export class BookDialog {
   }
 }
 
-function textsOfInputs(): Record<Field, string> {
-  return { title: inputs.title.value, author: inputs.author.value, year: inputs.year.value };
-}
+const textsOfInputs = () => byField((field) => inputs[field].value);

@@ -1,7 +1,7 @@
 // Owns: what a person may write into the fields of a book, and why something cannot be stored.
 
 import type { NewBook } from '../../client/src/book.ts';
-import { readBookChanges } from '../../src/books/book.ts';
+import { type BookFields, readBookChanges, TEXT_NAMES } from '../../src/books/book.ts';
 import { readYear } from '../../src/files/years.ts';
 import { type Field, trimmed } from '../elements/text.ts';
 
@@ -13,8 +13,8 @@ export type ReadFields = { readonly fields: NewBook } | { readonly field: Field;
  * @returns the values, or the first text that cannot be stored, with the reason.
  */
 export function readFields(texts: Partial<Record<Field, string>>): ReadFields {
-  const fields: { title?: string; author?: string; year?: number } = {};
-  for (const field of ['title', 'author'] as const) {
+  const fields: { -readonly [Name in Field]?: BookFields[Name] } = {};
+  for (const field of TEXT_NAMES) {
     if (texts[field] === undefined) continue;
     const text = trimmed(texts[field]);
     if (field === 'title' && text === '') return { field, reason: 'A book needs a title.' };

@@ -221,15 +221,13 @@ export class Deletions {
   }
 
   async #storeAgain(book: Book): Promise<void> {
-    const { id, title, author, year } = book;
+    const { id, ...fields } = book;
     if (this.#returning.has(id)) return;
     this.#returning.add(id);
     const idempotencyKey = this.#keys.get(id) ?? randomKey();
     this.#keys.set(id, idempotencyKey);
     try {
-      const created = await this.#session.call((catalogue) =>
-        catalogue.create({ title, author, year }, { idempotencyKey }),
-      );
+      const created = await this.#session.call((catalogue) => catalogue.create(fields, { idempotencyKey }));
       this.#keys.delete(id);
       this.#shelf.putBack(id, created);
       this.onPutBack(id, created);

@@ -1,16 +1,31 @@
 // Owns: how books and numbers are put into words, and which parts of a text were searched for.
 
 import type { Book, NewBook } from '../../client/src/book.ts';
+import type { BookFields } from '../../src/books/book.ts';
 import { APOSTROPHES, fold, QUOTES } from '../../src/books/folding.ts';
 import type { Term } from '../../src/books/words.ts';
 import { digestOf } from '../../src/files/alike.ts';
 
-export const FIELDS = ['title', 'author', 'year'] as const;
-export type Field = (typeof FIELDS)[number];
+export type Field = keyof BookFields;
 
 /** How the page names a field, and a field without a value. */
-export const FIELD_NAMES = { title: 'Title', author: 'Author', year: 'Year' } as const;
-export const NO_VALUE = { title: 'no title', author: 'no author', year: 'no year' } as const;
+export const FIELD_NAMES: Readonly<Record<Field, string>> = {
+  title: 'Title',
+  author: 'Author',
+  year: 'Year',
+};
+export const NO_VALUE: Readonly<Record<Field, string>> = {
+  title: 'no title',
+  author: 'no author',
+  year: 'no year',
+};
+
+export const FIELDS = Object.keys(FIELD_NAMES) as readonly Field[];
+
+/** One value for each field. */
+export function byField<Value>(make: (field: Field) => Value): Readonly<Record<Field, Value>> {
+  return Object.fromEntries(FIELDS.map((field) => [field, make(field)])) as Record<Field, Value>;
+}
 
 const NUMBERS = new Intl.NumberFormat();
 
@@ -31,8 +46,9 @@ export function yearText(year: number): string {
 }
 
 /** The value of a field as it is shown and edited, in one line: browsers drop line ends from what is edited. */
-export function fieldText(book: Book, field: Field): string {
-  return field === 'year' ? yearText(book.year) : book[field].replace(/[\r\n]+/g, ' ');
+export function fieldText(book: BookFields, field: Field): string {
+  const value = book[field];
+  return typeof value === 'number' ? yearText(value) : value.replace(/[\r\n]+/g, ' ');
 }
 
 /** A text without the blanks around it; '' if nothing of it can be seen. */

@@ -1,15 +1,12 @@
 // Owns: the messages between the page and the worker that reads a file, and which books are equal.
 
+import { BOOK_FIELDS, type BookFields } from '../../src/books/book.ts';
 import type { Columns, WantedColumns } from '../../src/files/columns.ts';
 import type { Format } from '../../src/files/rows.ts';
-import { type Field, trimmed } from '../elements/text.ts';
+import { FIELDS, type Field, trimmed } from '../elements/text.ts';
 
 /** A book as the file has it. */
-export interface FileBook {
-  readonly title: string;
-  readonly author: string;
-  readonly year: number;
-}
+export type FileBook = BookFields;
 
 /** What a person has said of a file. */
 export interface Choices {
@@ -136,12 +133,25 @@ export type Message =
   | { readonly bytes: number };
 
 /** Books are equal if their keys are: no text has a NUL character (rule 4), and blanks around a text do not count. */
-export function keyOf({ title, author, year }: FileBook): string {
-  return `${trimmed(title)}\0${trimmed(author)}\0${year}`;
+export function keyOf(book: FileBook): string {
+  return FIELDS.map((field) => {
+    const value = book[field];
+    return typeof value === 'string' ? trimmed(value) : value;
+  }).join('\0');
 }
 
 /** The book of a key. */
 export function bookOf(key: string): FileBook {
-  const [title = '', author = '', year] = key.split('\0');
-  return { title, author, year: Number(year) };
+  const values = key.split('\0');
+  const fields = FIELDS.map((field, at) => {
+    return [field, BOOK_FIELDS[field].type === 'string' ? values[at] : Number(values[at])];
+  });
+  return Object.fromEntries(fields) as FileBook;
+}
+
+const YEAR = FIELDS.indexOf('year');
+
+/** Whether the book of a key has no year. */
+export function isYearless(key: string): boolean {
+  return key.split('\0')[YEAR] === '0';
 }

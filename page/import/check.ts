@@ -1,7 +1,7 @@
 // Owns: the step "Check" of an import: how a file was understood, what its columns are, and which rows can be imported.
 
 import { AS_IT_IS, make, scrollable } from '../elements/dom.ts';
-import { counted, FIELD_NAMES, FIELDS, type Field, numberText, yearText } from '../elements/text.ts';
+import { byField, counted, FIELD_NAMES, FIELDS, type Field, numberText, yearText } from '../elements/text.ts';
 import { type Choices, countOf, type Figures, type FileBook, type Understood, type Wanted } from './calls.ts';
 import { type RefusedActions, RefusedRows } from './refused.ts';
 
@@ -112,7 +112,7 @@ export class CheckStep {
         'label',
         { class: 'check', for: 'import-skip' },
         this.#skip,
-        'Leave out books that are here already (same title, author and year)',
+        `Leave out books that are here already (same ${new Intl.ListFormat('en-GB').format(FIELDS)})`,
       ),
       this.#comparison,
       make(
@@ -337,10 +337,6 @@ class FigureView {
   }
 }
 
-function byField<Value>(make: (field: Field) => Value): Readonly<Record<Field, Value>> {
-  return { title: make('title'), author: make('author'), year: make('year') };
-}
-
 /** `9 rows, separated by semicolons, UTF-8`. */
 function describe({ rows, format, delimiter, encoding }: Understood): string {
   const separated = delimiter === undefined ? 'JSON' : `separated by ${DELIMITERS[delimiter] ?? delimiter}`;
@@ -379,15 +375,13 @@ function noticesOf(understood: Understood): HTMLElement[] {
   return notices;
 }
 
-function bookRow({ title, author, year }: FileBook, ...others: readonly HTMLElement[]): HTMLElement {
-  return make(
-    'tr',
-    {},
-    make('td', { ...AS_IT_IS, class: 'serif' }, title),
-    make('td', AS_IT_IS, author),
-    make('td', { class: 'number' }, yearText(year)),
-    ...others,
-  );
+function bookRow(book: FileBook, ...others: readonly HTMLElement[]): HTMLElement {
+  const cells = FIELDS.map((field) => {
+    const value = book[field];
+    if (typeof value === 'number') return make('td', { class: 'number' }, yearText(value));
+    return make('td', field === 'title' ? { ...AS_IT_IS, class: 'serif' } : AS_IT_IS, value);
+  });
+  return make('tr', {}, ...cells, ...others);
 }
 
 function firstTable(books: readonly FileBook[], rows: number): HTMLElement[] {

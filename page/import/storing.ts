@@ -3,6 +3,7 @@
 // Does not: give up while the catalogue does not respond. Only a person ends that.
 
 import { type BookCatalogue, BookChanged, CatalogueError } from '../../client/src/book-catalogue.ts';
+import { valuesOf } from '../../src/books/book.ts';
 import { digestOf } from '../../src/files/alike.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
@@ -272,8 +273,8 @@ export class Storing {
 }
 
 /** Tells a book from its changed self. A page without TLS has no `crypto.subtle`. */
-function digestOfBook({ title, author, year }: FileBook): number {
-  return digestOf(`${title}\0${author}\0${year}`);
+function digestOfBook(book: FileBook): number {
+  return digestOf(valuesOf(book).join('\0'));
 }
 
 /** The catalogue has been away for so long that it does not know any more whether it has stored the last books. */

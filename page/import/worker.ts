@@ -11,7 +11,7 @@ import { NotText, NotUtf8 } from '../../src/files/text-input.ts';
 import { asRefused, refusedFrame, refusedName } from '../../src/files/writing.ts';
 import { readYear } from '../../src/files/years.ts';
 import { OperatorError } from '../../src/operator-error.ts';
-import type { Field } from '../elements/text.ts';
+import { byField, type Field } from '../elements/text.ts';
 import {
   bookOf,
   type Calls,
@@ -19,6 +19,7 @@ import {
   type Corrected,
   type Figures,
   type FileBook,
+  isYearless,
   keyOf,
   type Message,
   type Most,
@@ -42,9 +43,6 @@ const REPORT_EVERY = 100;
 
 const ALIKE = 'is like another row, but for blanks or how letters are composed';
 const ALIKE_HERE = 'is like a book here, but for blanks or how letters are composed';
-
-/** How the key of a book without a year ends. */
-const WITHOUT_YEAR = '\u00000';
 
 // What a row is. A refused row that has been corrected, and then is wrong again, leaves an empty one behind.
 const FRESH = 0;
@@ -166,7 +164,7 @@ class BooksOfFile implements Calls {
       columns: reading?.columns,
       hasIds: keepsIds(names, undefined),
       rows: this.#keys.length + this.#refused.length,
-      samples: this.#samples(),
+      samples: byField((field) => this.#samplesOf(field)),
       first: this.#keys.slice(0, SHOWN_BOOKS).map(bookOf),
       refused: this.#refused.slice(0, SHOWN_REFUSED).map(({ record }) => this.#shown(record)),
       figures: this.figures(),
@@ -209,7 +207,7 @@ class BooksOfFile implements Calls {
     const yearless = { fresh: 0, all: 0 };
     this.#states.forEach((state, row) => {
       counts[state] = (counts[state] ?? 0) + 1;
-      if (state === EMPTY || !this.#keys[row]?.endsWith(WITHOUT_YEAR)) return;
+      if (state === EMPTY || !isYearless(this.#keys[row] as string)) return;
       yearless.all += 1;
       if (state === FRESH) yearless.fresh += 1;
     });
@@ -285,14 +283,6 @@ class BooksOfFile implements Calls {
     const { column, text } = correctable(record, this.#reading as Reading);
     const { line, reason } = record;
     return { line, column, text: text.length > LONGEST_CORRECTABLE ? undefined : text, reason };
-  }
-
-  #samples(): Understood['samples'] {
-    return {
-      title: this.#samplesOf('title'),
-      author: this.#samplesOf('author'),
-      year: this.#samplesOf('year'),
-    };
   }
 
   #samplesOf(field: Field): (string | number)[] {

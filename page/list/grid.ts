@@ -5,7 +5,16 @@ import type { Book } from '../../client/src/book.ts';
 import type { Term } from '../../src/books/words.ts';
 import { find } from '../elements/dom.ts';
 import { typesCharacter } from '../elements/keyboard.ts';
-import { FIELD_NAMES, FIELDS, type Field, fieldText, fillMarked, hueOf, NO_VALUE } from '../elements/text.ts';
+import {
+  byField,
+  FIELD_NAMES,
+  FIELDS,
+  type Field,
+  fieldText,
+  fillMarked,
+  hueOf,
+  NO_VALUE,
+} from '../elements/text.ts';
 import { CellEditor, type Onward, type Refused } from './cell-editor.ts';
 import { LongScroll } from './long-scroll.ts';
 import type { Shelf } from './shelf.ts';
@@ -217,11 +226,10 @@ export class Grid {
   #make(): Row {
     const { content } = find<HTMLTemplateElement>('#row');
     const element = find('.row', content).cloneNode(true) as HTMLElement;
-    const text = (field: Field) => find(`.${field} .text`, element);
     return {
       element,
       cells: [...element.children] as HTMLElement[],
-      texts: { title: text('title'), author: text('author'), year: text('year') },
+      texts: byField((field) => find(`.${field} .text`, element)),
       settle: find('.settle', element),
       index: -1,
       book: undefined,

@@ -1,7 +1,7 @@
 // Owns: reading new books from a JSON array, the body of one request.
 // Does not: accept part of an array: one element that is not a book refuses all of it (rule B2).
 
-import { type BookChanges, readBookChanges } from '../books/book.ts';
+import { type BookChanges, readBookChanges, TEXT_NAMES } from '../books/book.ts';
 import { BodyTooLarge, parseBody } from '../http/body.ts';
 import { asJsonObject } from '../json/parse.ts';
 
@@ -29,6 +29,6 @@ export function readBookArray(body: Buffer, longest: number): BookChanges[] | nu
 }
 
 /** Bytes of its texts. */
-function lengthOf({ title = '', author = '' }: BookChanges): number {
-  return Buffer.byteLength(title) + Buffer.byteLength(author);
+function lengthOf(book: BookChanges): number {
+  return TEXT_NAMES.reduce((length, name) => length + Buffer.byteLength(book[name] ?? ''), 0);
 }

@@ -1,7 +1,7 @@
 // Owns: the envelope of every answer, and every message of the service, each in one place.
 // The HTTP status and the status in the body are one value here, so they cannot differ.
 
-import { type Book, bookText } from '../books/book.ts';
+import type { Book } from '../books/book.ts';
 import { tagOf, tagOfText } from '../books/condition.ts';
 import type { CatalogueEvent, Change, NotUndone, State } from '../books/store.ts';
 import { progressOf, type UndoProgress } from '../books/undo.ts';
@@ -48,7 +48,7 @@ function failure(status: number, message: string): EnvelopeAnswer {
 function bookAnswer(status: number, message: string): (book: Book) => EnvelopeAnswer {
   const beginning = `${JSON.stringify({ status, message }).slice(0, -1)},"data":`;
   return (book) => {
-    const text = bookText(book);
+    const text = JSON.stringify(book);
     const own = ['etag', `"${tagOfText(text)}"`];
     const body = `${beginning}${text}}`;
     return { status, headers: COMMON_HEADERS, own, body, length: Buffer.byteLength(body) };

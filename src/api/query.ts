@@ -1,6 +1,7 @@
 // Owns: the query of `GET /books` (rules F1 to F6): its parameters, and the headers of the page that answers it; and how
 // parameters are read (rule F1).
 
+import { readBookChanges } from '../books/book.ts';
 import {
   completed,
   type Filters,
@@ -192,10 +193,8 @@ function readCursor(text: string, order: Search['order']): Place | undefined {
     place.length === fields.length &&
     fields.every((field, position) => {
       const value = place[position];
-      if (field === 'title' || field === 'author')
-        return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
       if (field === 'group') return value === 0 || value === 1;
-      return Number.isSafeInteger(value);
+      return field === 'id' ? Number.isSafeInteger(value) : readBookChanges({ [field]: value }) !== undefined;
     });
   // A cursor has one spelling, although base64url and JSON have several.
   return isPlace && cursorOf(place as Place, order) === text ? (place as Place) : undefined;

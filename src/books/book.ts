@@ -66,6 +66,10 @@ export type BookChanges = Partial<BookFields>;
 /** The names of the fields, in the order of answers and files. */
 export const FIELD_NAMES = Object.keys(BOOK_FIELDS) as readonly (keyof BookFields)[];
 
+export type TextName = keyof { [Key in keyof BookFields as BookFields[Key] extends string ? Key : never]: 0 };
+
+export const TEXT_NAMES = FIELD_NAMES.filter((name): name is TextName => BOOK_FIELDS[name].type === 'string');
+
 const ABSENT = Object.fromEntries(
   FIELD_NAMES.map((name) => [name, BOOK_FIELDS[name].default]),
 ) as unknown as BookFields;
@@ -75,9 +79,16 @@ export function isSameBook(one: BookFields, other: BookFields): boolean {
   return FIELD_NAMES.every((name) => one[name] === other[name]);
 }
 
-/** A book as JSON, the same text for equal books. */
-export function bookText({ id, title, author, year }: Book): string {
-  return JSON.stringify({ id, title, author, year });
+/** The values of the fields, in their order. */
+export const valuesOf = <Of extends Partial<Record<keyof BookFields, unknown>>>(fields: Of) =>
+  FIELD_NAMES.map((name) => fields[name]);
+
+/** The book with these values: the id, and those of the fields in their order. */
+export function bookWith(values: readonly unknown[]): Book {
+  const book: Record<string, unknown> = { id: values[0] };
+  let position = 0;
+  for (const name of FIELD_NAMES) book[name] = values[++position];
+  return book as unknown as Book;
 }
 
 /** All fields of a new book: those that were sent, and the defaults of the others. */

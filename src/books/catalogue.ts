@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Times } from '../times.ts';
 import { Batches, type BatchFigures, type BatchLimits, type Carry, type Traits } from './batches.ts';
-import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
+import { type Book, type BookChanges, type BookFields, completeFields, valuesOf } from './book.ts';
 import type { Condition } from './condition.ts';
 import { Followers } from './followers.ts';
 import type { Page, Search } from './search.ts';
@@ -253,10 +253,7 @@ function batchesOf(store: BookStore, times: Times['books']) {
  * @param kind of the request: the same book sent alone and sent in a list are two different requests.
  */
 function fingerprintOf(kind: 'book' | 'books', books: readonly BookFields[]): string {
-  return fingerprint(
-    kind,
-    books.map(({ title, author, year }) => [title, author, year]),
-  );
+  return fingerprint(kind, books.map(valuesOf));
 }
 
 function fingerprint(kind: string, content: unknown): string {

@@ -1,6 +1,6 @@
 // Owns: a book as a line of text, in CSV (RFC 4180) and in JSON Lines. Both stores build the same bytes.
 
-import { type Book, type BookFields, FIELD_NAMES } from './book.ts';
+import { type Book, type BookFields, FIELD_NAMES, valuesOf } from './book.ts';
 
 /** The line before the first book in a file of CSV. */
 export const CSV_HEADER = `${['id', ...FIELD_NAMES].join()}\n`;
@@ -12,10 +12,7 @@ export function asCsv(book: Book): string {
 
 /** The same line without the id. */
 export function asCsvFields(book: BookFields): string {
-  const values = FIELD_NAMES.map((name) => {
-    const value = book[name];
-    return typeof value === 'string' ? quoted(value) : value;
-  });
+  const values = valuesOf(book).map((value) => (typeof value === 'string' ? quoted(value) : value));
   return `${values.join()}\n`;
 }
 

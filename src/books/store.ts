@@ -2,7 +2,7 @@
 // A store gets only input that `book.ts` has accepted, so every failure here is a fault of the store.
 
 import type { Counts } from '../counts.ts';
-import type { Book, BookChanges, BookFields } from './book.ts';
+import { type Book, type BookChanges, type BookFields, TEXT_NAMES, type TextName } from './book.ts';
 import type { Condition } from './condition.ts';
 import type { IdRange } from './id-ranges.ts';
 import type { Page, Search } from './search.ts';
@@ -74,8 +74,8 @@ export type Answers<Answer> = Promise<readonly (Answer | Promise<Answer> | Left)
 export const HEAVY = 1024 * 1024;
 
 /** Characters of text: nothing else makes one book heavier than another. */
-export function weightOf({ title = '', author = '' }: BookChanges): number {
-  return title.length + author.length;
+export function weightOf(texts: Readonly<Partial<Record<TextName, string | null>>>): number {
+  return TEXT_NAMES.reduce((weight, name) => weight + (texts[name]?.length ?? 0), 0);
 }
 
 export function weightOfAnswer(answer: ConditionalOutcome | boolean): number {

@@ -5,6 +5,7 @@ import { Socket } from 'node:net';
 import { basename } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { promisify } from 'node:util';
+import { FIELD_NAMES } from '../books/book.ts';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
 import { readBooks } from '../files/reading.ts';
@@ -46,9 +47,7 @@ export const OPTIONS = {
   'dry-run': { type: 'boolean' },
   'on-duplicate': { type: 'string' },
   ids: { type: 'string' },
-  title: { type: 'string' },
-  author: { type: 'string' },
-  year: { type: 'string' },
+  ...Object.fromEntries(FIELD_NAMES.map((name) => [name, { type: 'string' }] as const)),
   format: { type: 'string' },
   encoding: { type: 'string' },
   delimiter: { type: 'string' },
@@ -123,7 +122,7 @@ function readOptions({ operands: [file = '-'], options }: Arguments): ImportOpti
       format: choice(options, 'format', ['csv', 'json', 'jsonl']),
       encoding: text(options.encoding),
       delimiter: delimiter === '\\t' ? '\t' : delimiter,
-      columns: { title: text(options.title), author: text(options.author), year: text(options.year) },
+      columns: Object.fromEntries(FIELD_NAMES.map((name) => [name, text(options[name])])),
       ids: choice(options, 'ids', ['keep', 'new']),
     },
   };

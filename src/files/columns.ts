@@ -203,12 +203,10 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, lin
   const publications = [...PUBLICATIONS, ...(isZotero ? ['date'] : [])];
   const published = publications.map((usual) => byPlainName.get(usual));
   const years = new Set(published.filter((name) => name !== undefined));
-  const [title, author] = [find('title'), find('author')];
-  const columns = {
-    title,
-    author,
-    year,
-    kinds: names.filter((name) => KINDS.has(plain(name)) && ![title, author, year].includes(name)),
+  const found = Object.fromEntries(FIELD_NAMES.map((field) => [field, find(field)]));
+  const columns: Columns = {
+    ...found,
+    kinds: names.filter((name) => KINDS.has(plain(name)) && !Object.values(found).includes(name)),
     otherYears: wanted.year === undefined ? [...years].filter((name) => name !== year) : [],
     isExport: keepsIds(
       names.filter((name) => name !== ''), // spreadsheets leave delimiters behind
@@ -237,8 +235,10 @@ export function isTitle(name: string): boolean {
 }
 
 /** Of all columns that are used. */
-export function namesOf({ title, author, year, otherYears }: Columns): string[] {
-  return [title, author, year, ...otherYears].filter((name) => name !== undefined);
+export function namesOf(columns: Columns): string[] {
+  return [...FIELD_NAMES.map((field) => columns[field]), ...columns.otherYears].filter(
+    (name) => name !== undefined,
+  );
 }
 
 /**

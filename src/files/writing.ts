@@ -1,7 +1,7 @@
 // Owns: how books are written into files, CSV or JSON, and rejected records into a file that can be corrected and
 // imported. Twin of `reading.ts`.
 
-import type { Book } from '../books/book.ts';
+import { type Book, valuesOf } from '../books/book.ts';
 import { CSV_HEADER, quoted } from '../books/line.ts';
 import { REFUSED } from './columns.ts';
 import type { Format, Reading, RefusedRecord } from './rows.ts';
@@ -44,8 +44,9 @@ export function refusedName(name: string | undefined, format: Format): string {
 }
 
 /** A book's line in a file for Excel. */
-export function asExcel({ id, title, author, year }: Book): string {
-  return `${[id, asCell(title), asCell(author), year].join('\t')}\r\n`;
+export function asExcel(book: Book): string {
+  const values = valuesOf(book).map((value) => (typeof value === 'string' ? asCell(value) : value));
+  return `${[book.id, ...values].join('\t')}\r\n`;
 }
 
 /**

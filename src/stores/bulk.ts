@@ -122,7 +122,7 @@ export function countBooks(books: readonly BookFields[]): StoredBooks {
 
 /** The reason why a row is not read as a book. */
 export function noBook(id: number | string | undefined): Error {
-  return new Error(`its book ${id} has an invalid id, text or year: correct it`);
+  return new Error(`its book ${id} has an invalid id, text or number: correct it`);
 }
 
 /** @throws Error if an operator's trigger has skipped some of the books: they would be counted, and were never stored. */

@@ -25,6 +25,10 @@ export function withTypes(integer: string): readonly (Column & { type: string; d
   });
 }
 
+/** SQL for integers that are exact for every reader of JSON. */
+export const inRange = (name: string) =>
+  `${name} between -${Number.MAX_SAFE_INTEGER} and ${Number.MAX_SAFE_INTEGER}`;
+
 /** All columns without the id, and with it. */
 export const FIELDS = FIELD_NAMES.join(', ');
 export const ID_AND_FIELDS = `id, ${FIELDS}`;

@@ -5,7 +5,7 @@
 // 3. Collect all: if the walk finds too few, because they are far away, the first of all matches are selected.
 // Each step is one statement of `search-sql.ts`.
 
-import { type Book, FIELD_NAMES } from '../books/book.ts';
+import { bookWith } from '../books/book.ts';
 import {
   COUNTED,
   type Condition,
@@ -53,7 +53,7 @@ export async function findPage(search: Search, index: SearchableIndex): Promise<
   const wanted = rows.slice(0, search.limit);
   const ids = wanted.map(([id]) => id);
   const found = await index.select(new SearchStatement(index.dialect).books(ids));
-  const books = found.map(bookOf);
+  const books = found.map(bookWith);
   const isCut = found.length < Number(found[0]?.at(-1) ?? 0);
   const passed = isCut ? ids.indexOf(books.at(-1)?.id as number) + 1 : wanted.length;
   const last = wanted[passed - 1];
@@ -178,10 +178,4 @@ function placeOf([id, title, author, year]: Row, order: Search['order']): Place 
   const key = Buffer.from(title);
   const isFirst = key.compare(Buffer.from(order.key)) >= 0 && key.compare(Buffer.from(order.before)) < 0;
   return isFirst ? [0, title, id] : [1, '', id];
-}
-
-/** @param row of `books`, as an array. */
-function bookOf(row: readonly unknown[]): Book {
-  const fields = ['id', ...FIELD_NAMES].map((name, position) => [name, row[position]]);
-  return Object.fromEntries(fields) as Book;
 }

@@ -1,7 +1,7 @@
 // Owns: what the logs of both stores have in common: how rows are about books and numbers, and the states of a book from the rows
 // about it (rule H4).
 
-import { type Book, FIELD_NAMES } from '../books/book.ts';
+import { type Book, type BookFields, bookWith, FIELD_NAMES, valuesOf } from '../books/book.ts';
 import {
   type CatalogueEvent,
   HEAVY,
@@ -51,7 +51,7 @@ export function reaches({ at, isBeginning, hasAll }: OldestRow, since: number): 
 export const EVENT_COLUMNS = 'number, kind, at, name, books, work';
 
 /** The fields of a book, or null if there is none. */
-export type Fields = Omit<Book, 'id'> | { readonly title: null; readonly author: null; readonly year: null };
+export type Fields = BookFields | Readonly<Record<keyof BookFields, null>>;
 
 /** A row about a book, which has its fields before the change. */
 export type RowOfBook = Fields & {
@@ -119,8 +119,8 @@ export class BookStates {
 }
 
 /** @returns undefined if there is none. */
-export function asBook(id: number, { title, author, year }: Fields): Book | undefined {
-  return title === null ? undefined : { id, title, author, year };
+export function asBook(id: number, fields: Fields): Book | undefined {
+  return fields.title === null ? undefined : bookWith([id, ...valuesOf(fields)]);
 }
 
 /** The newest row of the book $1 stays when it is forgotten, as $2, so that followers and the index have the removal. */

@@ -111,7 +111,7 @@ test('rule I2: a key of a build before version 1.1 is known', async (context) =>
 });
 
 const FOREIGN = 'its table "books" does not belong to this service';
-const faulty = (id: number) => `its book ${id} has an invalid id, text or year: correct it`;
+const faulty = (id: number) => `its book ${id} has an invalid id, text or number: correct it`;
 const NEWER = `${OLDER['a build before version 1.1']} pragma user_version = ${VERSION + 1}`;
 const IS_NEWER =
   'its structure (version 3) is unknown to this version of the service: start a newer one, or restore a backup from before the upgrade';

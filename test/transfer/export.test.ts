@@ -121,7 +121,7 @@ testOnPostgres('a row that is no book, since somebody has dropped a constraint, 
   for (const line of ['export', 'export --format jsonl', `copy ${url} ${target}`]) {
     const { code, stderr } = await command(line, url);
     assert.equal(code, 1);
-    assert.match(stderr, /: its book 5 has an invalid id, text or year: correct it\.\n$/);
+    assert.match(stderr, /: its book 5 has an invalid id, text or number: correct it\.\n$/);
   }
 });
 

@@ -4,7 +4,7 @@
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { BOOK_FIELDS, BOOK_ID, type Book, type BookFields, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
+import { type Book, type BookFields, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
 import type { CatalogueEvent, LogReader, LogWriter } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
@@ -20,7 +20,7 @@ import {
   storedBooks,
   UnknownOutcome,
 } from '../bulk.ts';
-import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS, inRange } from '../columns.ts';
 import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
 import { begin, refusePartial } from './limits.ts';
 import { type LogPlaces, logPlaces, PLACES, type PlaceOfLog } from './log.ts';
@@ -38,8 +38,8 @@ const BOOKS_IN =
 
 /** Constraints that somebody has dropped would refuse it. */
 const NO_BOOK = `
-  select id::text from books where id not between 1 and ${BOOK_ID.maximum}
-    or year not between ${BOOK_FIELDS.year.minimum} and ${BOOK_FIELDS.year.maximum} order by books.id limit 1`;
+  select id::text from books where not (id > 0 and ${['id', ...COLUMNS.filter(({ isText }) => !isText).map(({ name }) => name)].map(inRange).join(' and ')})
+  order by books.id limit 1`;
 
 const LAST_ID = `
   select greatest(

@@ -1,7 +1,7 @@
 // Owns: changes and removals of books in PostgreSQL. A book that others have locked, and a large one that changes, waits alone.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Book, type BookChanges, FIELD_NAMES } from '../../books/book.ts';
+import { type Book, type BookChanges, bookWith, FIELD_NAMES, valuesOf } from '../../books/book.ts';
 import { meets } from '../../books/condition.ts';
 import {
   type Answers,
@@ -52,7 +52,7 @@ export class BookChanger {
       if (row.held) return this.#callAlone({ id, changes }, deadline) as Promise<Book | undefined>;
       const state = { ...row, ...changes };
       states.set(id, state);
-      return { id, title: state.title, author: state.author, year: state.year };
+      return bookWith([id, ...valuesOf(state)]);
     });
   }
 
@@ -122,7 +122,7 @@ export class BookChanger {
       const ids = new Set(changes.map(({ id }) => id));
       const rows = await query<Row>(pool === 'held' ? statements.lock : statements.lockFree, [[...ids]]);
       const held = new Set(rows.filter((row) => row.held).map(({ id }) => id));
-      const states = new Map(rows.map(({ id, title, author, year }) => [id, { id, title, author, year }]));
+      const states = new Map(rows.map((row) => [row.id, bookWith([row.id, ...valuesOf(row)])]));
       const changed = new Set<number>();
       const outcomes = changes.map(({ id, condition, changes }) => {
         if (held.has(id)) return 'held';

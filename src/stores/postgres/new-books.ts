@@ -1,21 +1,22 @@
 // Owns: storing new books in PostgreSQL, and the keys with which a request stores its books once (rules I1 to I4).
 
 import type pg from 'pg';
-import { type BookFields, FIELD_NAMES } from '../../books/book.ts';
+import { type BookFields, FIELD_NAMES, valuesOf } from '../../books/book.ts';
 import { type BookGroup, type GroupOutcome, KEPT_KEYS } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
+import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import type { Connections } from './connections.ts';
 import { codeOf } from './query.ts';
-import { allOf, columnsOf, DURABLY } from './statements.ts';
+import { allOf, arraysFrom, columnsOf, DURABLY, TYPED } from './statements.ts';
 import { CATCH_UP } from './structure.ts';
 
 const INSERT = `
   with book as materialized (
-    select nextval('books_id_seq') as id, title, author, year, ordinal
-    from unnest($1::text[], $2::text[], $3::bigint[]) with ordinality as sent (title, author, year, ordinal)
+    select nextval('books_id_seq') as id, sent.*
+    from unnest(${arraysFrom(1)}) with ordinality as sent (${FIELDS}, ordinal)
     where ${DURABLY}
   ), stored as (
-    insert into books (id, title, author, year) select id, title, author, year from book returning id
+    insert into books (${ID_AND_FIELDS}) select ${ID_AND_FIELDS} from book returning id
   )
   select id from book where ${allOf('book', 'stored')} order by ordinal`;
 
@@ -47,8 +48,8 @@ const INSERT_GROUPS = `
   ), fresh as (
     select id, book from book where ordinal in (select ordinal from settled)
   ), stored as (
-    insert into books (id, title, author, year)
-    select id, book ->> 0, book ->> 1, (book ->> 2)::bigint from fresh
+    insert into books (${ID_AND_FIELDS})
+    select id, ${TYPED.map(({ type }, position) => `(book ->> ${position})::${type}`)} from fresh
     returning id
   )
   select coalesce(settled.ids, known.ids) as ids, settled.ids is not null as "isNew",
@@ -104,9 +105,7 @@ export class NewBooks {
       const columns = [
         sent.map(({ once }) => once?.key),
         sent.map(({ once }) => once?.fingerprint),
-        sent.map(({ books }) =>
-          JSON.stringify(books.map(({ title, author, year }) => [title, author, year])),
-        ),
+        sent.map(({ books }) => JSON.stringify(books.map(valuesOf))),
       ];
       const rows = await this.#send<GroupRow>(INSERT_GROUPS, columns, deadline);
       for (const [position, group] of sent.entries()) {

@@ -1,6 +1,6 @@
 // Owns: the statements for books with given ids in PostgreSQL, and SQL that other statements share with them.
 
-import { COLUMNS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
+import { FIELDS, ID_AND_FIELDS, TEXT_BYTES, withTypes } from '../columns.ts';
 
 /** SQL after `from` for ids. A planner that knows how many there are may read all books to find a hundred; now it looks each one up. */
 export const idsIn = (parameter: string) => `unnest((select ${parameter}::bigint[]))`;
@@ -16,8 +16,13 @@ export const DURABLY = `
   (select set_config('synchronous_commit', case level when 'off' then 'on' else level end, true)
    from current_setting('synchronous_commit') as level) is not null`;
 
-const CHANGES =
-  'unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) as change (id, title, author, year)';
+export const TYPED = withTypes('bigint');
+
+/** The arrays of the fields, as parameters from this one on. */
+export const arraysFrom = (first: number) => TYPED.map(({ type }, at) => `$${first + at}::${type}[]`);
+const CHANGES = `unnest($1::bigint[], ${arraysFrom(2)}) as change (${ID_AND_FIELDS})`;
+/** Assigns to each field. */
+const set = (to: (name: string) => string) => TYPED.map(({ name }) => `${name} = ${to(name)}`);
 
 /** $1 of each statement is an array of different ids. */
 export type Statements = ReturnType<typeof statementsFor>;
@@ -38,12 +43,12 @@ export const STATEMENTS_ON_SHARDS = statementsFor(`none as (delete from ${BOOKS}
 
 /** @param staying the beginning of a `with` that keeps the books where they are. */
 function statementsFor(staying = '') {
-  const light = COLUMNS.map(({ name }) => `case when ${IS_LIGHT} then ${name} end as ${name}`);
+  const light = TYPED.map(({ name }) => `case when ${IS_LIGHT} then ${name} end as ${name}`);
   const before = (strength: string) => `before as materialized (
     select ${ID_AND_FIELDS} from ${BOOKS} and ${IS_LIGHT} and ${DURABLY} for ${strength} of books skip locked
   )`;
   const states = `
-    select id, before.id is null as held, before.title, before.author, before.year
+    select id, before.id is null as held, ${FIELDS}
     from (select id from ${BOOKS}) as books left join before using (id)`;
   return {
     /** Reads books: of large ones the bytes instead of the texts. */
@@ -52,10 +57,7 @@ function statementsFor(staying = '') {
     /** Changes books, and returns them as they were. Those that others have locked are skipped and `held`, as are large ones. */
     update: `
       with change as (select * from ${CHANGES}), ${before('no key update')}, stored as (
-        update books set
-          title = coalesce(change.title, before.title),
-          author = coalesce(change.author, before.author),
-          year = coalesce(change.year, before.year)
+        update books set ${set((name) => `coalesce(change.${name}, before.${name})`)}
         from before join change using (id) where ${isOf('before')}
         returning books.id
       ) ${states} where ${allOf('before', 'stored')}`,
@@ -79,7 +81,7 @@ function statementsFor(staying = '') {
       with ${staying} locked as (select id, ${columns} from ${BOOKS} and ${DURABLY} order by id for update of books)
       select * from locked`,
     /** For books that the transaction has locked, as the next one. */
-    store: `update books set title = change.title, author = change.author, year = change.year from ${CHANGES} where ${isOf('change')} returning books.id`,
+    store: `update books set ${set((name) => `change.${name}`)} from ${CHANGES} where ${isOf('change')} returning books.id`,
     delete: `delete from books using unnest($1::bigint[]) as gone (id) where ${isOf('gone')} returning books.id`,
   };
 }

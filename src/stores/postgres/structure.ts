@@ -7,16 +7,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
 import { LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import type { Times } from '../../times.ts';
-import { withTypes } from '../columns.ts';
+import { inRange, withTypes } from '../columns.ts';
 import { begin, refusePartial } from './limits.ts';
 import { stepsToLog } from './log-tables.ts';
 import { codeOf, LOCKED, type Query, queryOn } from './query.ts';
 import { Shards } from './shards.ts';
 
 const COLUMNS = withTypes('bigint');
-
-const inRange = (name: string) =>
-  `${name} between -${Number.MAX_SAFE_INTEGER} and ${Number.MAX_SAFE_INTEGER}`;
 
 // Ids come from a sequence and stay within the integers that every JSON reader represents exactly (rule 12).
 const CREATE_SEQUENCE = `create sequence if not exists books_id_seq maxvalue ${Number.MAX_SAFE_INTEGER}`;

@@ -3,10 +3,11 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type Changes, HEAVY, type States } from '../../books/store.ts';
-import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { FIELDS } from '../columns.ts';
 import { asBook, BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
 import { about, BEGINNING, type LogPosition, LogReader, newestOf } from './log.ts';
 import { HAS_NEW, LogGuard } from './log-tables.ts';
+import { FIND } from './writes.ts';
 
 /** Of all books. */
 const RANGE = { next: 1, last: Number.MAX_SAFE_INTEGER };
@@ -28,7 +29,6 @@ const IS_KNOWN = `
   where number = $newest and at = $at and $number >= ${BEGINNING}
     and $newest >= (select began from book_log_state)`;
 
-const FIND = `select ${ID_AND_FIELDS} from books where id = ?`;
 const ROW = `select ${FIELDS} from ${about('$id')} where ${hasChange('$before')} and ${changeOf('$id')} = $before`;
 const OLDER_ROWS = `
   select number, ${changeOf('$id')} as change, at, ${FIELDS} from ${about('$id')} where number < $before order by number desc`;

@@ -4,7 +4,7 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { FIELD_NAMES, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
-import { FIELDS } from '../columns.ts';
+import { FIELDS, withTypes } from '../columns.ts';
 import { RUN } from '../states.ts';
 
 /** Milliseconds since 1970, for programs with any version of SQLite. */
@@ -12,9 +12,10 @@ export const NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as int
 
 // A row is about the books from `book` to `last`, and has the fields of the one book before its change; they are null where there
 // was none: the books are new. A row about book 0 only has the number of an event or of the beginning, or is what pruning has left.
+const COLUMNS = withTypes('integer').map(({ name, type }) => `${name} ${type}`);
 const LOG = `create table book_log (
     number integer primary key autoincrement, at integer not null, book integer not null, last integer not null,
-    title text, author text, year integer, part_of integer
+    ${COLUMNS.join(', ')}, part_of integer
   ) strict`;
 /** Events, by their numbers: rows of the log are a part of one. The work is JSON. */
 const EVENTS = `create table book_events (
@@ -54,7 +55,7 @@ const MOVE_EVENTS = `
       select max(number) as number, year from book_log where book = 0 and event = 'beginning'
     ) as beginning;
   drop table book_log_state_before;
-  update book_log set title = null, author = null, year = null where book = 0;
+  update book_log set ${FIELD_NAMES.map((name) => `${name} = null`)} where book = 0;
   alter table book_log drop column event`;
 
 /** The mark. */

@@ -86,7 +86,7 @@ export class LogReader {
     let weight = 0;
     const add = (book: Noted) => {
       books.set(book.id, book);
-      weight += weightOf({ title: book.title ?? '', author: book.author ?? '' });
+      weight += weightOf(book);
       return books.size >= most || weight >= heavy || isLate();
     };
     let { number, next, last } = before;

@@ -42,7 +42,7 @@ import { openForWriting, sortBeside } from './structure.ts';
 import { Calls, endThread, startThread, type ThreadData } from './thread.ts';
 import { SqliteLogReader, SqliteLogWriter } from './undo.ts';
 import { HUGE_WAL, sizeAt, Wal, walOf } from './wal.ts';
-import { bookOf, Writes } from './writes.ts';
+import { bookOf, FIND, Writes } from './writes.ts';
 
 /** Lists open at once: each holds a connection and keeps the WAL from being emptied. */
 const OPEN_LISTS = 32;
@@ -120,7 +120,7 @@ class SqliteStore implements BookStore {
     this.#file = new OpenFile(path);
     this.#db = db;
     this.#reads = new DurableReads(path, db, syncing, times.sqlite);
-    this.#find = this.#reads.db.prepare('select id, title, author, year from books where id = ?');
+    this.#find = this.#reads.db.prepare(FIND);
     this.#find.setReturnArrays(true);
     this.#commits = new GroupCommit(db, path, this.#reads, times.sqlite, onSyncFailed);
     this.#writes = new Writes(db, times);

@@ -4,13 +4,9 @@
 import { isUtf8 } from 'node:buffer';
 import type { DatabaseSync } from 'node:sqlite';
 import { noBook } from '../bulk.ts';
-import { COLUMNS, type Column, ID_AND_VALUES, TEXT_BYTES } from '../columns.ts';
+import { COLUMNS, type Column, ID_AND_VALUES, inRange, TEXT_BYTES } from '../columns.ts';
 
-/** Integers that are exact for every reader of JSON. SQLite itself has larger ones, which this process cannot read. */
-const inRange = (name: string) =>
-  `${name} between -${Number.MAX_SAFE_INTEGER} and ${Number.MAX_SAFE_INTEGER}`;
-
-/** SQL for a row that is a book if its texts are UTF-8, which SQLite does not check. */
+/** SQL for a row that is a book if its texts are UTF-8, which SQLite does not check. It has integers that this process cannot read. */
 export const IS_BOOK = [
   `id between 1 and ${Number.MAX_SAFE_INTEGER}`,
   ...COLUMNS.map(({ name, isText }) =>

@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
-import { FIELD_NAMES } from '../../books/book.ts';
+import { valuesOf } from '../../books/book.ts';
 import { type IdRange, joined } from '../../books/id-ranges.ts';
 import type {
   CatalogueEvent,
@@ -232,5 +232,5 @@ function eventOf(row: unknown): CatalogueEvent | undefined {
 /** Equal for equal states. */
 function stateOf(fields: Fields | undefined): string | null {
   if (fields === undefined || fields.title === null) return null;
-  return hash('sha256', JSON.stringify(FIELD_NAMES.map((name) => fields[name])));
+  return hash('sha256', JSON.stringify(valuesOf(fields)));
 }
