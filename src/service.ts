@@ -83,7 +83,7 @@ export async function startService(
   const found = {
     place: storeAt.file ?? describeStore(config.dbUrl),
     isNew: store.isNew,
-    books: await store.countUpTo(COUNTED + 1).catch(() => undefined),
+    books: await store.books.countUpTo(COUNTED + 1).catch(() => undefined),
   };
   let url: string;
   let page: string | PortRefused | undefined;
@@ -116,7 +116,7 @@ export async function startService(
     },
     // Directly: a call through the catalogue waits for its batch, which depends on the load and not only on the store.
     storeAnswers: () =>
-      store.find([1], performance.now() + times.service.answer).then(
+      store.books.find([1], performance.now() + times.service.answer).then(
         () => true,
         () => false,
       ),

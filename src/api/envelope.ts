@@ -2,8 +2,8 @@
 // The HTTP status and the status in the body are one value here, so they cannot differ.
 
 import type { Book } from '../books/book.ts';
+import type { CatalogueEvent, Change, NotUndone, State } from '../books/change-log.ts';
 import { tagOf, tagOfText } from '../books/condition.ts';
-import type { CatalogueEvent, Change, NotUndone, State } from '../books/store.ts';
 import { progressOf, type UndoProgress } from '../books/undo.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
 import { writeTime } from '../rfc3339.ts';

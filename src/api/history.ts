@@ -2,7 +2,7 @@
 // back (rules H1 to H5).
 
 import { readBookId } from '../books/book.ts';
-import type { Changes, UndoRequest } from '../books/store.ts';
+import type { Changes, UndoRequest } from '../books/change-log.ts';
 import { isDone, progressOf } from '../books/undo.ts';
 import type { Answer } from '../http/answer.ts';
 import { parseBody, readBody } from '../http/body.ts';

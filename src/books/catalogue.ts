@@ -6,23 +6,20 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Times } from '../times.ts';
 import { Batches, type BatchFigures, type BatchLimits, type Carry, type Traits } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields, valuesOf } from './book.ts';
+import type { CatalogueEvent, Changes, States, UndoRequest } from './change-log.ts';
 import type { Condition } from './condition.ts';
 import { Followers } from './followers.ts';
 import type { Page, Search } from './search.ts';
 import {
   type BookGroup,
   type BookList,
-  type BookStore,
   type BookUpdate,
-  type CatalogueEvent,
-  type Changes,
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
   HEAVY,
-  type States,
+  type Store,
   StoreUnavailable,
-  type UndoRequest,
   weightOf,
   weightOfAnswer,
 } from './store.ts';
@@ -36,7 +33,7 @@ import { isDone, Undo, type UndoOutcome } from './undo.ts';
 const GATHERED = { size: 512, weight: HEAVY, inFlight: 1 };
 
 export class Catalogue {
-  readonly #store: BookStore;
+  readonly #store: Store;
   readonly #batches: ReturnType<typeof batchesOf>;
   /** Of those who wait for changes, one at a time: nothing is refused since others wait. */
   readonly #followed: Turns;
@@ -48,13 +45,13 @@ export class Catalogue {
   readonly followers: Followers<Changes | 'gone'>;
 
   /** @param room resolves once there is room for a page of changes that a request has waited for. */
-  constructor(store: BookStore, times: Times['books'], room = async () => {}) {
+  constructor(store: Store, times: Times['books'], room = async () => {}) {
     this.#store = store;
     this.#times = times;
     this.#batches = batchesOf(store, times);
     this.#followed = new Turns(1, times);
     this.followers = new Followers(
-      (onChange) => store.watch(onChange),
+      (onChange) => store.log.watch(onChange),
       (page) => page === 'gone' || page.changes.length > 0,
       room,
     );
@@ -90,7 +87,7 @@ export class Catalogue {
   async createAll(sent: readonly BookChanges[], key: string | undefined): Promise<GroupOutcome> {
     const books = sent.map(completeFields);
     const once = key === undefined ? undefined : { key, fingerprint: fingerprintOf('books', books) };
-    const store = (deadline: number) => this.#store.insertGroups([{ books, once }], deadline);
+    const store = (deadline: number) => this.#store.books.insertGroups([{ books, once }], deadline);
     return (await this.#batches.bulk.take(store))[0] as GroupOutcome;
   }
 
@@ -112,12 +109,13 @@ export class Catalogue {
   }
 
   async search(search: Search): Promise<Page> {
+    const find = this.#store.search;
+    if (find === undefined) throw new StoreUnavailable('FIND is off');
     const { shortSearch, shortSearches, deadline: wait } = this.#times;
     const { search: short, longSearch } = this.#batches;
     const deadline = performance.now() + wait;
     // Many that turn out to be long get less each, so that a short one among them does not wait for long.
-    const begin = () =>
-      this.#store.search(search, deadline, Math.min(shortSearch, shortSearches / short.waiting));
+    const begin = () => find(search, deadline, Math.min(shortSearch, shortSearches / short.waiting));
     const found = await short.take(begin, deadline);
     return typeof found === 'function' ? longSearch.take(found, deadline) : found;
   }
@@ -136,7 +134,7 @@ export class Catalogue {
     wait: number,
     signal: AbortSignal,
   ): Promise<{ readonly page: Changes | 'gone'; readonly waited: number | undefined }> {
-    const read = (deadline: number) => this.#store.changes(cursor, most, deadline);
+    const read = (deadline: number) => this.#store.log.changes(cursor, most, deadline);
     if (wait === 0 || !this.followers.hasRoom) {
       const page = await this.#batches.history.take(read);
       return { page, waited: undefined };
@@ -153,7 +151,7 @@ export class Catalogue {
    */
   async undo(request: UndoRequest, key: string | undefined): Promise<UndoOutcome> {
     const once = key === undefined ? undefined : { key, fingerprint: fingerprint('undo', request) };
-    const begin = (deadline: number) => Undo.begin(this.#store, request, once, deadline);
+    const begin = (deadline: number) => Undo.begin(this.#store.log, request, once, deadline);
     const outcome = await this.#batches.undo.take(begin);
     if (typeof outcome === 'object' && outcome.rest !== undefined) void this.#continue(outcome.rest);
     return outcome;
@@ -161,13 +159,13 @@ export class Catalogue {
 
   /** @returns undefined if the log has no such event. */
   event(number: number): Promise<CatalogueEvent | undefined> {
-    const read = (deadline: number) => this.#store.readLog((log) => log.event(number), deadline);
+    const read = (deadline: number) => this.#store.log.read((log) => log.event(number), deadline);
     return this.#batches.history.take(read);
   }
 
   /** Continues an undo that is not complete, unless this process does that already. */
   continue(number: number): void {
-    void this.#continue(new Undo(this.#store, number));
+    void this.#continue(new Undo(this.#store.log, number));
   }
 
   async #continue(undo: Undo): Promise<void> {
@@ -193,34 +191,34 @@ export class Catalogue {
 
   /** The states of a book, the newest first (rule H4). @param before the number of a change: those before it. */
   states(id: number, before: number | undefined, most: number): Promise<States> {
-    return this.#batches.history.take((deadline) => this.#store.states(id, before, most, deadline));
+    return this.#batches.history.take((deadline) => this.#store.log.states(id, before, most, deadline));
   }
 
   /** Opens the list of all books; the caller closes it. */
   list(): Promise<BookList> {
-    return this.#store.list();
+    return this.#store.books.list();
   }
 }
 
 /** Those of each kind of call, by the name of the operation. */
-function batchesOf(store: BookStore, times: Times['books']) {
+function batchesOf({ books: stored, inFlight }: Store, times: Times['books']) {
   const batches = <Item, Answer>(
     carry: Carry<Item, Answer>,
     limits: BatchLimits,
     traits?: Traits<Item, Answer>,
   ) => new Batches(carry, limits, times, traits);
-  const overlapping = { ...GATHERED, inFlight: store.inFlight };
-  const ofId = { placeOf: (id: number) => store.placeOf?.(id), weighAnswer: weightOfAnswer };
+  const overlapping = { ...GATHERED, inFlight };
+  const ofId = { placeOf: (id: number) => stored.placeOf?.(id), weighAnswer: weightOfAnswer };
   const ofChange = {
     weigh: ({ changes }: Pick<ConditionalChange, 'changes'>) => weightOf(changes ?? {}),
     weighAnswer: weightOfAnswer,
-    placeOf: ({ id }: Pick<ConditionalChange, 'id'>) => store.placeOf?.(id),
+    placeOf: ({ id }: Pick<ConditionalChange, 'id'>) => stored.placeOf?.(id),
   };
   const insertGroups: Carry<BookGroup, GroupOutcome> = (groups, deadline) =>
-    store.insertGroups(groups, deadline);
+    stored.insertGroups(groups, deadline);
   return {
-    find: batches<number, Book | undefined>((ids, deadline) => store.find(ids, deadline), overlapping, ofId),
-    insert: batches<BookFields, number>((books, deadline) => store.insert(books, deadline), overlapping, {
+    find: batches<number, Book | undefined>((ids, deadline) => stored.find(ids, deadline), overlapping, ofId),
+    insert: batches<BookFields, number>((books, deadline) => stored.insert(books, deadline), overlapping, {
       weigh: weightOf,
     }),
     keyed: batches(insertGroups, GATHERED, {
@@ -231,19 +229,19 @@ function batchesOf(store: BookStore, times: Times['books']) {
     search: new Turns(1, times),
     longSearch: new Turns(1, times), // apart, so that no short search waits for a long one
     update: batches<BookUpdate, Book | undefined>(
-      (updates, deadline) => store.update(updates, deadline),
+      (updates, deadline) => stored.update(updates, deadline),
       GATHERED,
       ofChange,
     ),
-    remove: batches<number, boolean>((ids, deadline) => store.remove(ids, deadline), GATHERED, ofId),
+    remove: batches<number, boolean>((ids, deadline) => stored.remove(ids, deadline), GATHERED, ofId),
     /** Apart, so that changes without a condition take no longer. */
     conditional: batches<ConditionalChange, ConditionalOutcome>(
-      (changes, deadline) => store.changeIf(changes, deadline),
+      (changes, deadline) => stored.changeIf(changes, deadline),
       GATHERED,
       ofChange,
     ),
     /** What is read of the log. */
-    history: new Turns(store.inFlight, times),
+    history: new Turns(inFlight, times),
     undo: new Turns(1, times),
   };
 }

@@ -1,22 +1,20 @@
 // Owns: the course of every undo (rule H5), for requests and commands, in one step or in parts, on every store. A store reads the
 // log and writes books; `undo-decision.ts` decides.
 
-import { countOf, Ids } from './id-ranges.ts';
 import type {
-  BookStore,
   CatalogueEvent,
+  ChangeLog,
   LogReader,
   LogWriter,
   NotUndone,
-  Once,
   PastBook,
   Restored,
   Selection,
   UndoRequest,
-} from './store.ts';
+} from './change-log.ts';
+import { countOf, Ids } from './id-ranges.ts';
+import type { Once } from './once.ts';
 import { decide } from './undo-decision.ts';
-
-type UndoableStore = Pick<BookStore, 'readLog' | 'writeLog'>;
 
 /** What is looked through at most: books, and rows of the log with the bytes of their texts. */
 interface Bounds {
@@ -107,13 +105,13 @@ interface Plan {
 
 /** One undo. Several processes may continue the same one: its parts follow one after the other. */
 export class Undo {
-  readonly #store: UndoableStore;
+  readonly #log: ChangeLog;
   readonly number: number;
   #ids: Ids | undefined;
 
   /** @param number of an undo that was started. */
-  constructor(store: UndoableStore, number: number, ids?: Ids) {
-    this.#store = store;
+  constructor(changes: ChangeLog, number: number, ids?: Ids) {
+    this.#log = changes;
     this.number = number;
     this.#ids = ids;
   }
@@ -123,21 +121,20 @@ export class Undo {
    * @returns how far it is, and the undo if it has to be continued.
    */
   static async begin(
-    store: UndoableStore,
+    changes: ChangeLog,
     request: UndoRequest,
     once: Once | undefined,
-    deadline: number,
+    deadline?: number,
   ): Promise<UndoOutcome> {
-    const plan = await store.readLog((log) => planOf(log, request, once), deadline);
+    const plan = await changes.read((log) => planOf(log, request, once), deadline);
     if (typeof plan === 'string') return plan;
-    const begun =
-      'known' in plan ? plan : await store.writeLog((log) => beginStep(log, plan, once), deadline);
+    const begun = 'known' in plan ? plan : await changes.write((log) => beginStep(log, plan, once), deadline);
     if (typeof begun === 'string') return begun;
     const isReplay = 'known' in begun;
     const progress = isReplay ? begun.known : begun;
     if (progress.event === null || isDone(progress)) return { progress, isReplay };
     const ids = 'ids' in plan && !isReplay ? plan.ids : undefined;
-    return { progress, isReplay, rest: new Undo(store, progress.event, ids) };
+    return { progress, isReplay, rest: new Undo(changes, progress.event, ids) };
   }
 
   /**
@@ -145,11 +142,11 @@ export class Undo {
    * @param onProgress called with how far it is.
    */
   static look(
-    store: UndoableStore,
+    changes: ChangeLog,
     request: UndoRequest,
     onProgress: (progress: UndoProgress) => void,
   ): Promise<UndoProgress | NotUndone> {
-    return store.readLog(async (log) => {
+    return changes.read(async (log) => {
       const selection = await log.select(request);
       if (typeof selection === 'string') return selection;
       const ranges = await log.booksOf(selection);
@@ -166,14 +163,14 @@ export class Undo {
         through = (books.at(-1) as PastBook).id;
       }
       return progress;
-    }, Number.POSITIVE_INFINITY);
+    });
   }
 
   /** Takes the next part back. @returns how far it is then; undefined if there is no such undo. */
-  async continue(deadline: number): Promise<UndoProgress | undefined> {
-    this.#ids ??= await this.#store.readLog((log) => this.#readIds(log), deadline);
+  async continue(deadline?: number): Promise<UndoProgress | undefined> {
+    this.#ids ??= await this.#log.read((log) => this.#readIds(log), deadline);
     const ids = this.#ids;
-    return await this.#store.writeLog(async (log) => {
+    return await this.#log.write(async (log) => {
       if (workOf(await log.event(this.number)) === undefined) return undefined; // nothing is to become a part of it
       const event = await log.resume(this.number);
       const work = workOf(event);

@@ -29,11 +29,11 @@ export async function run(
   const store = await openExisting(context, readSetting('dbUrl', env), options.yes === true);
   try {
     const [book] = await store.find([id]);
-    const isKnown = book !== undefined || (await store.readLog((log) => log.newestChange(id))) !== undefined;
+    const isKnown = book !== undefined || (await store.log.read((log) => log.newestChange(id))) !== undefined;
     if (!isKnown) throw new OperatorError(`There is no book ${id}, and no history of one.`);
     const named =
       book === undefined ? `Book ${id}, which was removed before,` : `Book ${id}, "${book.title}",`;
-    if (options.yes === true) await store.writeLog((log) => log.forget(id));
+    if (options.yes === true) await store.log.write((log) => log.forget(id));
     const ending =
       options.yes === true
         ? 'is forgotten, with its history.'

@@ -2,7 +2,7 @@
 // Does not: change anything without `--yes`.
 
 import { readBookId } from '../books/book.ts';
-import type { CatalogueEvent, NotUndone, UndoRequest } from '../books/store.ts';
+import type { CatalogueEvent, ChangeLog, NotUndone, UndoRequest } from '../books/change-log.ts';
 import { isDone, Undo, type UndoProgress } from '../books/undo.ts';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
@@ -68,6 +68,7 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
   const url = readSetting('dbUrl', env);
   const isMeant = options.yes === true && name !== 'list';
   const store = await openExisting(context, url, isMeant);
+  const { log } = store;
   const progress = new Progress({ stderr, env });
   /** Of an undo in progress. */
   let number: number | undefined;
@@ -78,12 +79,12 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
   };
   try {
     if (name === 'list') {
-      stdout.write(listOf(await store.readLog((log) => log.events(LISTED))));
+      stdout.write(listOf(await log.read((rows) => rows.events(LISTED))));
       return 0;
     }
     if (name === 'continue') number = value;
-    const request = name === 'continue' ? new Undo(store, value) : await requestOf(store, name, value);
-    const done = isMeant ? await takeBack(store, request, show) : await look(store, request, show);
+    const request = name === 'continue' ? new Undo(log, value) : await requestOf(log, name, value);
+    const done = isMeant ? await takeBack(log, request, show) : await look(log, request, show);
     if (isMeant) await store.assertNewest();
     progress.end();
     if ('since' in request) stdout.write(`Since ${utc(request.since)}, ${ago(request.since)}:\n`);
@@ -125,30 +126,30 @@ export async function openExisting(
 
 /** Takes changes back. @param request for changes, or an undo that ended early. */
 async function takeBack(
-  store: BulkStore,
+  log: ChangeLog,
   request: UndoRequest | Undo,
   show: (progress: UndoProgress) => void,
 ): Promise<UndoProgress> {
   let undo = request;
   if (!(undo instanceof Undo)) {
-    const { progress, rest } = found(await Undo.begin(store, undo, undefined, Number.POSITIVE_INFINITY));
+    const { progress, rest } = found(await Undo.begin(log, undo, undefined));
     if (rest === undefined) return progress;
     show(progress);
     undo = rest;
   }
   for (;;) {
-    const progress = found(await undo.continue(Number.POSITIVE_INFINITY));
+    const progress = found(await undo.continue());
     if (isDone(progress)) return progress;
     show(progress);
   }
 }
 
 async function look(
-  store: BulkStore,
+  log: ChangeLog,
   request: UndoRequest | Undo,
   show: (progress: UndoProgress) => void,
 ): Promise<UndoProgress> {
-  if (!(request instanceof Undo)) return found(await Undo.look(store, request, show));
+  if (!(request instanceof Undo)) return found(await Undo.look(log, request, show));
   throw new UsageError(`--continue needs --yes. ${SEE}`);
 }
 
@@ -188,9 +189,9 @@ const REASONS: Readonly<Record<NotUndone, string>> = {
  * @param name of the option with the value.
  * @throws OperatorError
  */
-async function requestOf(store: BulkStore, name: string, value: number): Promise<UndoRequest> {
+async function requestOf(log: ChangeLog, name: string, value: number): Promise<UndoRequest> {
   if (name !== 'book') return { [name]: value } as UndoRequest;
-  const change = await store.readLog((log) => log.newestChange(value));
+  const change = await log.read((rows) => rows.newestChange(value));
   if (change === undefined) throw new OperatorError(`No change of book ${value} is known.`);
   return { change };
 }

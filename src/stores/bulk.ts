@@ -2,7 +2,7 @@
 // caller at a time. Every failure is an Error whose message is the reason; clients never see it.
 
 import { BOOK_FIELDS, type Book, type BookFields, FIELD_NAMES } from '../books/book.ts';
-import type { CatalogueEvent, LogReader, LogWriter } from '../books/store.ts';
+import type { CatalogueEvent, ChangeLog } from '../books/change-log.ts';
 
 /**
  * How a book is written: one line each, the same bytes from every store.
@@ -28,6 +28,8 @@ export class UnknownOutcome extends Error {}
 export type InBatches<Row> = Iterable<readonly Row[]> | AsyncIterable<readonly Row[]>;
 
 export interface BulkStore {
+  readonly log: ChangeLog;
+
   /**
    * Runs work that sees one state of all books, whatever other processes write meanwhile. If it fails, the store can only be
    * closed.
@@ -70,11 +72,6 @@ export interface BulkStore {
 
   /** Begins an event: all later writes are a part of it. @param name of the file of an import. */
   beginEvent(kind: CatalogueEvent['kind'], name: string | null): Promise<void>;
-
-  readLog<Result>(read: (log: LogReader) => Promise<Result>): Promise<Result>;
-
-  /** Opens its own transaction. */
-  writeLog<Result>(write: (log: LogWriter) => Promise<Result>): Promise<Result>;
 
   /** Within a transaction, removes all books and the keys of all requests. */
   removeAll(): Promise<void>;

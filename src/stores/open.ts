@@ -3,7 +3,7 @@
 
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BookStore } from '../books/store.ts';
+import type { Store } from '../books/store.ts';
 import { reasonOf } from '../error-words.ts';
 import { assertWrittenOut, finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
@@ -19,7 +19,7 @@ export interface StoreAt {
   /** The path of its file, at the end of all symbolic links; undefined if the store is not a file. */
   readonly file: string | undefined;
   /** Opens it for serving, and prepares it if it is new. */
-  open(options: OpenOptions): Promise<BookStore>;
+  open(options: OpenOptions): Promise<Store>;
   /**
    * Opens it for import, export or copy.
    * @returns undefined when it does not exist, in mode `read`.

@@ -2,14 +2,8 @@
 // about it (rule H4).
 
 import { type Book, type BookFields, bookWith, FIELD_NAMES, valuesOf } from '../books/book.ts';
-import {
-  type CatalogueEvent,
-  HEAVY,
-  type State,
-  type States,
-  type UndoRequest,
-  weightOf,
-} from '../books/store.ts';
+import type { CatalogueEvent, State, States, UndoRequest } from '../books/change-log.ts';
+import { HEAVY, weightOf } from '../books/store.ts';
 
 // New books that are stored together have one row for each run of ids. Each of them has a number: that of the row is the last
 // one's, and those of the others come before it.

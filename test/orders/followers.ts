@@ -6,7 +6,8 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Book } from '../../src/books/book.ts';
 import { Catalogue } from '../../src/books/catalogue.ts';
-import { type BookStore, type Changes, StoreUnavailable } from '../../src/books/store.ts';
+import type { Changes, ServedLog } from '../../src/books/change-log.ts';
+import { type Store, StoreUnavailable } from '../../src/books/store.ts';
 import type { Connections } from '../../src/stores/postgres/connections.ts';
 import { History } from '../../src/stores/postgres/history.ts';
 import { pruneStatement } from '../../src/stores/postgres/log-pruning.ts';
@@ -356,16 +357,17 @@ export const followers = fc.asyncProperty(
         });
         return (rows as { book: Book | undefined | null }[]).map(({ book }) => book);
       };
+      const watches = new Set<() => void>();
       const history = new History(
         { query } as unknown as Connections,
         TIMES.postgres,
         [{ place: 0, now: server.snapshot }],
         () => 0,
         find,
+        watches,
       );
       const commitsBefore = new WeakMap<Changes, number>();
-      const store: Pick<BookStore, 'inFlight' | 'changes' | 'watch'> = {
-        inFlight: 2,
+      const log: Pick<ServedLog, 'changes' | 'watch'> = {
         changes: async (cursor, most, deadline) => {
           const before = server.commits;
           const page = await history.changes(cursor, most, deadline);
@@ -374,7 +376,7 @@ export const followers = fc.asyncProperty(
         },
         watch: (onChange) => history.watch(onChange),
       };
-      const catalogue = new Catalogue(store as BookStore, TIMES.books);
+      const catalogue = new Catalogue({ inFlight: 2, log } as Store, TIMES.books);
       const all = [0, 1].map(() => new Follower(server, catalogue, commitsBefore, order));
 
       const transact = async ({ writes, repeats, rest, end, isOwn }: Transacted) => {
@@ -392,7 +394,10 @@ export const followers = fc.asyncProperty(
             server.commits += 1;
           }),
         );
-        if (isOwn && end === 'commit') await order.later('it is acknowledged', () => history.noteWrite());
+        if (isOwn && end === 'commit')
+          await order.later('it is acknowledged', () => {
+            for (const onWrite of watches) onWrite();
+          });
       };
       const prune = async (kept: number) => {
         const xid = server.begin();

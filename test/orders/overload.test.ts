@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Batches } from '../../src/books/batches.ts';
 import { Catalogue } from '../../src/books/catalogue.ts';
 import type { Search } from '../../src/books/search.ts';
-import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
+import { type Store, StoreUnavailable } from '../../src/books/store.ts';
 import { TIMES } from '../../src/times.ts';
 import { settled, VirtualTime } from '../support/virtual-time.ts';
 
@@ -60,7 +60,7 @@ test('rule 22: of searches that wait together, each may be short for its share o
       return { books: [] };
     },
   };
-  const catalogue = new Catalogue(store as unknown as BookStore, TIMES.books);
+  const catalogue = new Catalogue(store as unknown as Store, TIMES.books);
   await Promise.all(Array.from({ length: 26 }, () => catalogue.search({} as Search)));
   // The first one is sent at once; then 25 wait, and one less each time.
   const shares = Array.from({ length: 25 }, (_, sent) => Math.min(100, 500 / (24 - sent)));

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { Catalogue } from '../../src/books/catalogue.ts';
 import type { Page, Search } from '../../src/books/search.ts';
-import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
+import { type Store, StoreUnavailable } from '../../src/books/store.ts';
 import { INDEX_VERSION } from '../../src/stores/book-index.ts';
 import type { Connections } from '../../src/stores/postgres/connections.ts';
 import { PostgresFinder } from '../../src/stores/postgres/finder.ts';
@@ -308,11 +308,11 @@ export const searches = fc.asyncProperty(
         undefined,
         TIMES.postgres,
       );
-      const store: Pick<BookStore, 'inFlight' | 'search'> = {
+      const store: Pick<Store, 'inFlight' | 'search'> = {
         inFlight: 1,
         search: (search, deadline, most) => finder.find(search, deadline, most),
       };
-      const catalogue = new Catalogue(store as BookStore, TIMES.books);
+      const catalogue = new Catalogue(store as Store, TIMES.books);
       const made: { readonly number: number; readonly observed: Observed<Page> }[] = [];
       const search = (number: number, kind = 'search') => {
         called.set(number, { at: time.now, kind, written: new Map(table.books) });

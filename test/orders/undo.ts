@@ -223,13 +223,13 @@ export const undos = fc.asyncProperty(
       const takeBack = (number: number) => {
         const deadline = time.now + DEADLINE - 1;
         const begin = () => new Transaction(order, table, sent, deadline);
-        const store = {
-          readLog: <Result>(read: (log: PostgresLogReader) => Promise<Result>) =>
+        const log = {
+          read: <Result>(read: (log: PostgresLogReader) => Promise<Result>) =>
             begin().carryOut((query) => read(new PostgresLogReader(query, PLACES))),
-          writeLog: <Result>(write: (log: PostgresLogWriter) => Promise<Result>) =>
+          write: <Result>(write: (log: PostgresLogWriter) => Promise<Result>) =>
             begin().carryOut((query) => write(new PostgresLogWriter(query, PLACES, STATEMENTS))),
         };
-        return Undo.begin(store, { change: number }, undefined, deadline);
+        return Undo.begin(log, { change: number }, undefined, deadline);
       };
       const change = async (id: number, what: string, rest: number) => {
         const owner = {};

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { test } from 'node:test';
-import type { Changes } from '../../src/books/store.ts';
+import type { Changes } from '../../src/books/change-log.ts';
 import { Pace } from '../../src/stores/book-index.ts';
 import { SqliteIndex } from '../../src/stores/sqlite/book-index.ts';
 import { History } from '../../src/stores/sqlite/history.ts';

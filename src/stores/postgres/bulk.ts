@@ -5,8 +5,8 @@ import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { type Book, type BookFields, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
+import type { CatalogueEvent, ChangeLog } from '../../books/change-log.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
-import type { CatalogueEvent, LogReader, LogWriter } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import {
   assertAllTaken,
@@ -124,6 +124,20 @@ class PostgresBulk implements BulkStore {
   /** Books that were stored in the transaction. */
   #stored = 0;
 
+  readonly log: ChangeLog = {
+    read: async (read) => {
+      const log = new PostgresLogReader(this.#query, await this.#logPlaces());
+      await beginSnapshot(this.#client, this.#times.bulkLock, this.#times); // of several servers, each has its own one
+      const result = await read(log);
+      await this.#rollBack();
+      return result;
+    },
+    write: async (write) => {
+      const log = await this.#logWriter();
+      return this.inTransaction(() => write(log));
+    },
+  };
+
   /**
    * @param connect connects to the host that takes writes.
    * @param assertNewest throws when another server takes the writes by now.
@@ -211,7 +225,7 @@ class PostgresBulk implements BulkStore {
   }
 
   async beginEvent(kind: CatalogueEvent['kind'], name: string | null): Promise<void> {
-    this.#event = await this.writeLog(async (log) => {
+    this.#event = await this.log.write(async (log) => {
       const { number } = await log.begin(kind, name);
       await log.end(number, 0);
       return number;
@@ -227,19 +241,6 @@ class PostgresBulk implements BulkStore {
     for (const place of log.places.all) await log.leave(place);
     await log.end(event, this.#stored);
     return result;
-  }
-
-  async readLog<Result>(read: (log: LogReader) => Promise<Result>): Promise<Result> {
-    const log = new PostgresLogReader(this.#query, await this.#logPlaces());
-    await beginSnapshot(this.#client, this.#times.bulkLock, this.#times); // of several servers, each has its own one
-    const result = await read(log);
-    await this.#rollBack();
-    return result;
-  }
-
-  async writeLog<Result>(write: (log: LogWriter) => Promise<Result>): Promise<Result> {
-    const log = await this.#logWriter();
-    return this.inTransaction(() => write(log));
   }
 
   async #logWriter(): Promise<PostgresLogWriter> {

@@ -4,7 +4,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { QueryResultRow } from 'pg';
 import type { Book } from '../../books/book.ts';
-import { type Changes, HEAVY, type Left, type States } from '../../books/store.ts';
+import type { Changes, States } from '../../books/change-log.ts';
+import { HEAVY, type Left } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { FIELDS, TEXT_BYTES } from '../columns.ts';
 import { BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
@@ -101,11 +102,12 @@ export class History {
   readonly #places: readonly PlaceOfLog[];
   readonly #placeOf: (id: number) => number;
   readonly #find: Find;
-  readonly #watches = new Set<() => void>();
+  readonly #watches: Set<() => void>;
 
   /**
    * @param placeOf finds the place of the log that has a book.
    * @param find of the store.
+   * @param watches called after each write of this process.
    */
   constructor(
     connections: Connections,
@@ -113,7 +115,9 @@ export class History {
     places: readonly PlaceOfLog[],
     placeOf: (id: number) => number,
     find: Find,
+    watches: Set<() => void>,
   ) {
+    this.#watches = watches;
     this.#connections = connections;
     this.#times = times;
     this.#places = places;
@@ -209,11 +213,6 @@ export class History {
       closing.abort();
       this.#watches.delete(onChange);
     };
-  }
-
-  /** A write of this process has been acknowledged. */
-  noteWrite(): void {
-    for (const onChange of this.#watches) onChange();
   }
 
   async #lookForOthers(onChange: () => void, signal: AbortSignal): Promise<void> {

@@ -2,7 +2,8 @@
 
 import type pg from 'pg';
 import { type BookFields, FIELD_NAMES, valuesOf } from '../../books/book.ts';
-import { type BookGroup, type GroupOutcome, KEPT_KEYS } from '../../books/store.ts';
+import { KEPT_KEYS } from '../../books/once.ts';
+import type { BookGroup, GroupOutcome } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import type { Connections } from './connections.ts';

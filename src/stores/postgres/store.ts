@@ -1,35 +1,21 @@
-// Owns: the store of books in PostgreSQL, and opening it for serving. Twin of `sqlite/store.ts`.
-// A batch is one statement, or one transaction if its changes have conditions: few round trips, one commit, and it works through
-// a pooler in transaction mode. What its statements need, and which relatives of PostgreSQL have it: docs/engines.md.
+// Owns: opening PostgreSQL for serving, and the parts of that store. Twin of `sqlite/store.ts`. What its statements need, and
+// which relatives of PostgreSQL have it: docs/engines.md.
 
-import type { Book } from '../../books/book.ts';
-import { type BookStore, HEAVY, type Left, StoreUnavailable } from '../../books/store.ts';
+import type { Store } from '../../books/store.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { prepareIndex } from './book-index.ts';
-import { BookChanger } from './changes.ts';
+import { PostgresBooks } from './books.ts';
 import { Connections, LIST_CONNECTIONS } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
-import { History } from './history.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
-import { listBooks } from './lists.ts';
 import { logPlaces, PLACES, type PlaceOfLog } from './log.ts';
 import { LogKeeper } from './log-keeper.ts';
 import { pruneLog } from './log-pruning.ts';
-import { NewBooks } from './new-books.ts';
-import { type Query, queryOn } from './query.ts';
+import { queryOn } from './query.ts';
+import { PostgresLog } from './served-log.ts';
 import { Standby, type Standbys } from './standby.ts';
-import { STATEMENTS, STATEMENTS_ON_SHARDS, type Statements } from './statements.ts';
 import { createStructure } from './structure.ts';
-import { PostgresLogReader, PostgresLogWriter } from './undo.ts';
-
-const COUNT_UP_TO = 'select count(*) as books from (select 1 from books limit $1) as found';
-
-/** A book as it is found for many calls. */
-interface LightBook extends Book {
-  /** Bytes of the texts of a large book, whose fields are then null. */
-  readonly weight: number | null;
-}
 
 /**
  * Opens the store, creating or updating its structure.
@@ -39,7 +25,7 @@ export async function openPostgres(
   hosts: Hosts,
   standbys: Standbys | undefined,
   options: OpenOptions,
-): Promise<BookStore> {
+): Promise<Store> {
   const { times } = options;
   const prepared = await prepare(hosts, options);
   const { address, shards } = prepared;
@@ -77,7 +63,7 @@ function storeOf(
   standby: Standby | undefined,
   { isNew, shards, places }: Awaited<ReturnType<typeof prepare>>,
   options: OpenOptions,
-): BookStore {
+): Store {
   const { find: isFound, times } = options;
   const again = () => prepare(hosts, { ...options, mustExist: true });
   const keeper = shards.areSeveral ? undefined : new LogKeeper(connections, again);
@@ -87,69 +73,14 @@ function storeOf(
   const kept = options.history * times.history.day;
   const pruning = pruneLog(connections, places, kept, isFound, times);
   const lists = new OpenLists(LIST_CONNECTIONS, times.lists);
-  const statements = shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS;
-  const changes = new BookChanger(connections, statements);
-  const newBooks = new NewBooks(connections, times.keys);
-  const read: Query = (text) =>
-    connections.query('batches', text, [], performance.now() + times.postgres.describe);
-  /** Work on books of one place. It may have failed because they are in another one by now. */
-  const inPlace = <Result>(work: Promise<Result>): Promise<Result> => {
-    work.catch(() => shards.renew(read));
-    return work;
-  };
-  const find = (ids: readonly number[], deadline: number) =>
-    inPlace(findBooks(connections, statements, ids, deadline));
-  const logAt = logPlaces(places, shards);
-  const history = new History(connections, times.postgres, places, logAt.of, find);
-  const writes = async <Result>(work: Promise<Result>): Promise<Result> => {
-    const result = await work;
-    history.noteWrite();
-    return result;
-  };
+  const books = new PostgresBooks(connections, standby, shards, lists, times);
   return {
+    books,
+    search: finder && ((...search) => finder.find(...search)),
+    log: new PostgresLog(connections, keeper, books, places, logPlaces(places, shards), times.postgres),
     inFlight: 2, // which keeps the server busy while the answers of the first batch are sent
     isNew,
     holdsProcess: false,
-    placeOf: (id) => shards.placeOf(id),
-    countUpTo: async (most) => {
-      const deadline = performance.now() + times.postgres.count;
-      const [found] = await connections.query('batches', COUNT_UP_TO, [most], deadline);
-      return Number(found?.books);
-    },
-    find,
-    insert: (books, deadline) => writes(newBooks.insert(books, deadline)),
-    insertGroups: (groups, deadline) => writes(newBooks.insertGroups(groups, deadline)),
-    update: (updates, deadline) => writes(inPlace(changes.update(updates, deadline))),
-    remove: (ids, deadline) => writes(inPlace(changes.remove(ids, deadline))),
-    changeIf: (conditional, deadline) => writes(inPlace(changes.changeIf(conditional, deadline))),
-    changes: async (cursor, most, deadline) => {
-      await keeper?.keep(deadline);
-      return history.changes(cursor, most, deadline);
-    },
-    watch: (onChange) => history.watch(onChange),
-    states: async (id, before, most, deadline) => {
-      await keeper?.keep(deadline);
-      return history.states(id, before, most, deadline);
-    },
-    readLog: async (read, deadline) => {
-      await keeper?.keep(deadline);
-      return connections.transaction('batches', deadline, (query) =>
-        read(new PostgresLogReader(query, logAt)),
-      );
-    },
-    writeLog: async (write, deadline) => {
-      await keeper?.keep(deadline);
-      const work = (query: Query) => write(new PostgresLogWriter(query, logAt, statements));
-      return writes(inPlace(connections.transaction('batches', deadline, work)));
-    },
-    search: async (search, deadline, most) => {
-      if (finder === undefined) throw new StoreUnavailable('FIND is off');
-      return finder.find(search, deadline, most);
-    },
-    list: () => {
-      const signal = AbortSignal.timeout(times.lists.firstChunk); // which the wait for room is a part of
-      return lists.open(() => listBooks(connections, standby, shards.areSeveral, times, signal));
-    },
     counts: () => ({
       ...connections.counts(),
       ...standby?.counts(),
@@ -163,28 +94,4 @@ function storeOf(
       await connections.close();
     },
   };
-}
-
-/** The books of these ids. Of large ones, those are left out that come after others which are heavy together. */
-async function findBooks(
-  connections: Connections,
-  { find, findInFull }: Statements,
-  ids: readonly number[],
-  deadline: number,
-): Promise<readonly (Book | undefined | Left)[]> {
-  const read = <Row extends Book>(text: string, ids: readonly number[]) =>
-    connections.query<Row>('batches', text, [ids], deadline);
-  const found = new Map<number, Book | undefined | Left>();
-  const large: number[] = [];
-  let weight = 0;
-  for (const { weight: bytes, ...book } of await read<LightBook>(find, [...new Set(ids)])) {
-    if (bytes === null) found.set(book.id, book);
-    else if (weight >= HEAVY) found.set(book.id, null);
-    else {
-      weight += bytes;
-      large.push(book.id);
-    }
-  }
-  if (large.length > 0) for (const book of await read(findInFull, large)) found.set(book.id, book);
-  return ids.map((id) => found.get(id));
 }

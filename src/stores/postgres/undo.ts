@@ -2,20 +2,19 @@
 // to send a statement. Twin of `sqlite/undo.ts`.
 
 import { FIELD_NAMES } from '../../books/book.ts';
+import type {
+  CatalogueEvent,
+  LogReader,
+  LogWriter,
+  NotUndone,
+  PastBook,
+  Restored,
+  Selection,
+  UndoRequest,
+} from '../../books/change-log.ts';
 import { type IdRange, joined } from '../../books/id-ranges.ts';
-import {
-  type CatalogueEvent,
-  type KnownRequest,
-  type LogReader,
-  type LogWriter,
-  type NotUndone,
-  type Once,
-  type PastBook,
-  type Restored,
-  type Selection,
-  StoreUnavailable,
-  type UndoRequest,
-} from '../../books/store.ts';
+import type { KnownRequest, Once } from '../../books/once.ts';
+import { StoreUnavailable } from '../../books/store.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import {
   changeOf,

@@ -4,7 +4,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
-import type { CatalogueEvent, LogReader, LogWriter } from '../../books/store.ts';
+import type { CatalogueEvent, ChangeLog } from '../../books/change-log.ts';
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
 import {
@@ -102,6 +102,15 @@ class SqliteBulk implements BulkStore {
   #stored = 0;
   readonly #prepare;
 
+  readonly log: ChangeLog = {
+    read: async (read) => {
+      if (this.#mode === 'write') await this.inTransaction(async () => {}); // notes the new books of other programs
+      return this.inSnapshot(() => read(new SqliteLogReader(this.#db, Number.POSITIVE_INFINITY)));
+    },
+    write: (write) =>
+      this.inTransaction(() => write(new SqliteLogWriter(this.#db, this.#log, Number.POSITIVE_INFINITY))),
+  };
+
   constructor(db: DatabaseSync, times: Times['sqlite'], mode: BulkMode, store?: OpenStore) {
     this.#db = db;
     this.#mode = mode;
@@ -190,22 +199,11 @@ class SqliteBulk implements BulkStore {
   }
 
   async beginEvent(kind: CatalogueEvent['kind'], name: string | null): Promise<void> {
-    this.#event = await this.writeLog(async (log) => {
+    this.#event = await this.log.write(async (log) => {
       const { number } = await log.begin(kind, name);
       await log.end(number, 0);
       return number;
     });
-  }
-
-  async readLog<Result>(read: (log: LogReader) => Promise<Result>): Promise<Result> {
-    if (this.#mode === 'write') await this.inTransaction(async () => {}); // notes the new books of other programs
-    return this.inSnapshot(() => read(new SqliteLogReader(this.#db, Number.POSITIVE_INFINITY)));
-  }
-
-  writeLog<Result>(write: (log: LogWriter) => Promise<Result>): Promise<Result> {
-    return this.inTransaction(() =>
-      write(new SqliteLogWriter(this.#db, this.#log, Number.POSITIVE_INFINITY)),
-    );
   }
 
   async removeAll(): Promise<void> {

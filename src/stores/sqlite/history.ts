@@ -2,7 +2,8 @@
 // `postgres/history.ts`.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { type Changes, HEAVY, type States } from '../../books/store.ts';
+import type { Changes, States } from '../../books/change-log.ts';
+import { HEAVY } from '../../books/store.ts';
 import { FIELDS } from '../columns.ts';
 import { asBook, BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
 import { about, BEGINNING, type LogPosition, LogReader, newestOf } from './log.ts';

@@ -3,7 +3,8 @@
 // position. Twin of `postgres/log.ts`.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { type CatalogueEvent, weightOf } from '../../books/store.ts';
+import type { CatalogueEvent } from '../../books/change-log.ts';
+import { weightOf } from '../../books/store.ts';
 import { type Fields, isWithin, RUN } from '../states.ts';
 import { HAS_NEW, LogGuard, MOVE_MARK, NOTE_NEW, NOW, noteRuns, prepareLog } from './log-tables.ts';
 

@@ -3,19 +3,18 @@
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
 import { valuesOf } from '../../books/book.ts';
-import { type IdRange, joined } from '../../books/id-ranges.ts';
 import type {
   CatalogueEvent,
-  KnownRequest,
   LogReader,
   LogWriter,
   NotUndone,
-  Once,
   PastBook,
   Restored,
   Selection,
   UndoRequest,
-} from '../../books/store.ts';
+} from '../../books/change-log.ts';
+import { type IdRange, joined } from '../../books/id-ranges.ts';
+import type { KnownRequest, Once } from '../../books/once.ts';
 import { FIELDS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import {
   changeOf,

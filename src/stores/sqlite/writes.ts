@@ -4,15 +4,14 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type Book, type BookFields, bookWith, FIELD_NAMES } from '../../books/book.ts';
 import { meets } from '../../books/condition.ts';
+import { KEPT_KEYS, type Once } from '../../books/once.ts';
 import {
   type BookGroup,
   type BookUpdate,
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
-  KEPT_KEYS,
   type Left,
-  type Once,
   untilHeavy,
 } from '../../books/store.ts';
 import type { Times } from '../../times.ts';

@@ -1,0 +1,165 @@
+// Owns: the interface of the log of changes: what is read from it, and what an undo writes.
+
+import type { Book } from './book.ts';
+import type { IdRange } from './id-ranges.ts';
+import type { KnownRequest, Once } from './once.ts';
+
+/** A book that has changed. */
+export interface Change {
+  readonly id: number;
+  /** When its latest change was noted: milliseconds since 1970. */
+  readonly at: number;
+  /** As it is now; undefined if it is gone. */
+  readonly book: Book | undefined;
+}
+
+/** Each book once. Without any, nothing has changed so far. */
+export interface Changes {
+  readonly changes: readonly Change[];
+  /** Where the next ones begin: values that JSON has, which mean something to the store only. */
+  readonly cursor: readonly unknown[];
+}
+
+/** A state of a book. */
+export interface State {
+  /**
+   * The number of the change that led to it; null if that was before the log, or what is kept of it, or if many books were stored
+   * together.
+   */
+  readonly change: number | null;
+  /** When that change was noted, or the log begins: milliseconds since 1970. */
+  readonly at: number;
+  /** Undefined if the book was gone then. */
+  readonly book: Book | undefined;
+}
+
+/** States of a book. The log knows of none if there never was such a book. */
+export interface States {
+  readonly states: readonly State[];
+  /** The number after whose state older ones follow; undefined if none do. */
+  readonly next: number | undefined;
+}
+
+/**
+ * Which changes are taken back: that of a number, which may be an import or an undo as a whole; those of an import; all since a
+ * time, in milliseconds since 1970, without those that an undo has made.
+ */
+export type UndoRequest =
+  | { readonly change: number }
+  | { readonly import: number }
+  | { readonly since: number };
+
+/** Why nothing was taken back: the log has no such change; or it begins later. */
+export type NotUndone = 'unknown' | 'beyond';
+
+/**
+ * Changes that are taken back: the parts of an event; the change of one book; or all between a time, in milliseconds since 1970,
+ * and a position of the store, without those of undos.
+ */
+export type Selection =
+  | { readonly event: number }
+  | { readonly change: number; readonly book: number }
+  | { readonly since: number; readonly before?: number };
+
+/** Something that changes many books at once. */
+export interface CatalogueEvent {
+  /** Numbered like a change. */
+  readonly number: number;
+  readonly kind: 'import' | 'undo';
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** Of an import, its file. */
+  readonly name: string | null;
+  /** How many books it has changed so far. */
+  readonly books: number;
+  /** What it is to do and how far it is: values that JSON has. */
+  readonly work: unknown;
+}
+
+/** A book with the changes of it since the first one that is taken back. */
+export interface PastBook {
+  readonly id: number;
+  /** In their order, with the book before each: equal texts for equal states; null if there was none. */
+  readonly changes: readonly {
+    readonly number: number;
+    readonly state: string | null;
+    readonly isSelected: boolean;
+  }[];
+  readonly present: string | null;
+  /** Bytes of the texts that were looked through. */
+  readonly bytes: number;
+}
+
+/** A book that becomes what it was before a change. */
+export interface Restored {
+  readonly id: number;
+  readonly change: number;
+  /** Whether it was not there then; and whether it is not there now. */
+  readonly isRemoved: boolean;
+  readonly isNew: boolean;
+}
+
+/** Reads the log of changes. */
+export interface LogReader {
+  known(key: string): Promise<KnownRequest | undefined>;
+  select(request: UndoRequest): Promise<Selection | NotUndone>;
+  /** The books that the changes are about, in their order, each once. */
+  booksOf(selection: Selection): Promise<IdRange[]>;
+  event(number: number): Promise<CatalogueEvent | undefined>;
+  /** The number of the newest change of a book; undefined if the log has none. */
+  newestChange(id: number): Promise<number | undefined>;
+  /** The newest events that have changed books, the newest first. */
+  events(most: number): Promise<readonly CatalogueEvent[]>;
+  /** Looks through the past of the first of these books, at least one. Of a writer, nobody else changes them then. */
+  past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]>;
+}
+
+/** Writes to the log and to books in one transaction. The books that it writes between the beginning and the end of an event are a part of it. */
+export interface LogWriter extends LogReader {
+  /** Waits for other requests with the key. @returns whether this one has it now. */
+  claim(once: Once): Promise<boolean>;
+  keep(key: string, ids: readonly number[]): Promise<void>;
+  /** @returns its number, and the position of the store that all earlier changes are before. */
+  begin(
+    kind: CatalogueEvent['kind'],
+    name: string | null,
+  ): Promise<{ readonly number: number; readonly before: number }>;
+  /** Continues an event, after others who do. */
+  resume(number: number): Promise<CatalogueEvent | undefined>;
+  /** @param books that it has changed since it was started or continued. */
+  end(number: number, books: number, work?: unknown): Promise<void>;
+  restore(books: readonly Restored[]): Promise<void>;
+  /** Removes a book, and from the log all that it was. */
+  forget(id: number): Promise<void>;
+}
+
+/** The log of a store, however it is opened. The deadlines are on the clock of `performance.now()`; commands have none. */
+export interface ChangeLog {
+  /** Reads one state of the log, without holding up those who write. */
+  read<Result>(read: (log: LogReader) => Promise<Result>, deadline?: number): Promise<Result>;
+
+  /** Writes in one transaction, which happens as a whole or not at all. @param write may be called again. */
+  write<Result>(write: (log: LogWriter) => Promise<Result>, deadline?: number): Promise<Result>;
+}
+
+/** The log of a store that is served. */
+export interface ServedLog extends ChangeLog {
+  /**
+   * The changes after those of a page, of any program (rules H1 and H2): no more books than `most`, and none after heavy ones.
+   * @param cursor of that page; undefined to begin with all books.
+   * @returns `gone` if the log does not have all that follows, or the cursor is another store's.
+   */
+  changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'>;
+
+  /**
+   * States of a book, the newest first (rule H4): no more than `most`, and none after heavy ones.
+   * @param before the number of a change: the states before it. Undefined to begin with the present one.
+   */
+  states(id: number, before: number | undefined, most: number, deadline: number): Promise<States>;
+
+  /**
+   * Looks for changes of any program, until the returned function is called.
+   * @param onChange called after each change, and perhaps without one.
+   */
+  watch(onChange: () => void): () => void;
+}

@@ -1,0 +1,62 @@
+// Owns: the threads that search a served SQLite file: one for short searches, one for long ones.
+
+import type { Page, Search } from '../../books/search.ts';
+import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
+import type { GivenUp, SearchRequest } from './finder.ts';
+import { Calls, startThread, type ThreadData } from './thread.ts';
+import type { Transactions } from './transactions.ts';
+import type { Wal } from './wal.ts';
+
+export type FinderThread = Calls<SearchRequest, Page | GivenUp>;
+
+export async function startFinder(data: ThreadData): Promise<FinderThread> {
+  return new Calls(await startThread('src/stores/sqlite/finder.ts', data));
+}
+
+export class Searches {
+  readonly #transactions: Transactions;
+  readonly #wal: Wal;
+  readonly #threads: ThreadData;
+  readonly #finder: FinderThread;
+  /** Starts with the first long search, since it takes memory. */
+  #longFinder: Promise<FinderThread> | undefined;
+
+  constructor(transactions: Transactions, wal: Wal, threads: ThreadData, finder: FinderThread) {
+    this.#transactions = transactions;
+    this.#wal = wal;
+    this.#threads = threads;
+    this.#finder = finder;
+  }
+
+  /** As `SearchBooks` says. */
+  async find(search: Search, until: number, most: number): Promise<Page | LongSearch> {
+    const deadline = performance.timeOrigin + until;
+    const found = await this.#find(this.#finder, { search, deadline, mode: { most } });
+    if ('books' in found) return found;
+    return async () =>
+      (await this.#find(await this.#startLongFinder(), { search, deadline, mode: found })) as Page;
+  }
+
+  async close(): Promise<void> {
+    const longFinder = await this.#longFinder?.catch(() => undefined);
+    await Promise.all([this.#finder.close(), longFinder?.close()]);
+  }
+
+  async #find(finder: FinderThread, request: SearchRequest): Promise<Page | GivenUp> {
+    await this.#wal.shorter();
+    const found = await finder.call(request);
+    await this.#transactions.durable(request.deadline - performance.timeOrigin); // it may have seen a write whose sync was in progress
+    return found;
+  }
+
+  async #startLongFinder(): Promise<FinderThread> {
+    try {
+      if (this.#longFinder === undefined) this.#transactions.assertInPlace(); // it opens the path again
+      this.#longFinder ??= startFinder({ ...this.#threads, isLong: true });
+      return await this.#longFinder;
+    } catch (error) {
+      this.#longFinder = undefined; // it has not started
+      throw new StoreUnavailable(error);
+    }
+  }
+}

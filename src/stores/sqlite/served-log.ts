@@ -1,0 +1,111 @@
+// Owns: the log of changes of a served SQLite file: reading it, following it, undoing by it, and removing old rows. Twin of
+// `postgres/served-log.ts`.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
+import type { Changes, LogReader, LogWriter, ServedLog, States } from '../../books/change-log.ts';
+import { StoreUnavailable } from '../../books/store.ts';
+import type { Times } from '../../times.ts';
+import { Turn } from '../turn.ts';
+import { History } from './history.ts';
+import { mustPrune, type Pruning, prune } from './log-pruning.ts';
+import type { Transactions } from './transactions.ts';
+import { SqliteLogReader, SqliteLogWriter } from './undo.ts';
+import type { Writes } from './writes.ts';
+
+export class SqliteLog implements ServedLog {
+  readonly #db: DatabaseSync;
+  readonly #transactions: Transactions;
+  readonly #writes: Writes;
+  readonly #times: Times['sqlite'];
+  readonly #writer: SqliteLogWriter;
+  readonly #history: History;
+
+  /** @param db of the writes. */
+  constructor(db: DatabaseSync, transactions: Transactions, writes: Writes, times: Times['sqlite']) {
+    this.#db = db;
+    this.#transactions = transactions;
+    this.#writes = writes;
+    this.#times = times;
+    this.#writer = new SqliteLogWriter(db, writes.log, times.turn);
+    this.#history = transactions.read((reads) => new History(reads));
+  }
+
+  async changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'> {
+    await setImmediate(); // other work first: a thousand may have waited for the same change
+    await this.#complete(deadline);
+    const read = () => this.#transactions.read(() => this.#history.changes(cursor, most, this.#times.page));
+    const changes = read();
+    if (changes !== 'gone') return changes;
+    await this.#transactions.durable(deadline); // another process may have shown a write whose sync is in progress here
+    return read();
+  }
+
+  async states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
+    await this.#complete(deadline);
+    return this.#transactions.read(() => this.#history.states(id, before, most));
+  }
+
+  watch(onChange: () => void): () => void {
+    const { watches } = this.#transactions;
+    watches.add(onChange);
+    let before: unknown;
+    const look = () => {
+      try {
+        const { version } = this.#transactions;
+        if (version !== before) onChange();
+        before = version;
+      } catch {} // the file is locked: the next look finds it
+    };
+    const timer = setInterval(look, this.#times.changesPause);
+    return () => {
+      clearInterval(timer);
+      watches.delete(onChange);
+    };
+  }
+
+  async read<Result>(
+    read: (log: LogReader) => Promise<Result>,
+    deadline = Number.POSITIVE_INFINITY,
+  ): Promise<Result> {
+    await this.#complete(deadline);
+    const db = this.#transactions.snapshot();
+    try {
+      return await read(new SqliteLogReader(db, this.#times.turn));
+    } catch (error) {
+      throw new StoreUnavailable(error);
+    } finally {
+      db.close();
+    }
+  }
+
+  write<Result>(
+    write: (log: LogWriter) => Promise<Result>,
+    deadline = Number.POSITIVE_INFINITY,
+  ): Promise<Result> {
+    const writeAll = () => {
+      this.#writes.log.noteNew();
+      this.#writes.dropOldKeys();
+      return write(this.#writer);
+    };
+    return this.#transactions.write(writeAll, deadline, true);
+  }
+
+  /** Removes old rows. @param isClosing ends it. */
+  async prune(pruning: Pruning, isClosing: () => boolean): Promise<void> {
+    let isMore = this.#transactions.read((db) => mustPrune(db, pruning));
+    const pruneSome = () => {
+      const turn = new Turn(this.#times.turn);
+      return prune(this.#db, pruning, () => turn.isOver);
+    };
+    while (isMore && !isClosing())
+      isMore = await this.#transactions.write(pruneSome, Number.POSITIVE_INFINITY);
+  }
+
+  /** Notes the new books of other programs, and begins the log again if they have changed it. */
+  async #complete(deadline: number): Promise<void> {
+    if (!this.#transactions.read(() => this.#history.isIncomplete)) return;
+    await this.#transactions.write(() => this.#writes.log.noteNew(), deadline);
+    this.#transactions.read(() => this.#history.trust());
+  }
+}
