@@ -218,12 +218,15 @@ export class Batches<Item, Answer> {
   /** Refuses the calls of a batch that still waits; of one that was sent, gives them up at its deadline. */
   #expire(batch: Batch<Item, Answer>): void {
     const { calls, deadline } = batch;
+    const left = deadline - performance.now();
     const position = this.#waiting.indexOf(batch);
-    if (position === -1) {
-      batch.timer = setTimeout(rejectAll, deadline - performance.now(), calls, this.#late);
-    } else {
+    if (position !== -1) {
       this.#waiting.splice(position, 1);
       rejectAll(calls, OVERLOADED);
+    } else if (left > 0) {
+      batch.timer = setTimeout(() => this.#expire(batch), left); // timers may run 2 ms early, when work may still begin
+    } else {
+      rejectAll(calls, this.#late);
     }
   }
 }

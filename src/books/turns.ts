@@ -35,7 +35,13 @@ export class Turns {
     if (this.inFlight < this.#most) this.inFlight += 1;
     else await this.#turn(deadline);
     const late = Promise.withResolvers<never>();
-    const timer = setTimeout(late.reject, deadline - performance.now(), this.#late);
+    let timer: NodeJS.Timeout | undefined;
+    const expire = () => {
+      const left = deadline - performance.now();
+      if (left <= 0) late.reject(this.#late);
+      else timer = setTimeout(expire, left); // timers may run 2 ms early, when work may still begin
+    };
+    expire();
     try {
       return await Promise.race([this.#carryOut(job, deadline), late.promise]);
     } finally {

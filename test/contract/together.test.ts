@@ -176,6 +176,24 @@ for (const store of STORES) {
       assert.deepEqual(await post('a', 'known'), [201, known, 'true']);
       assert.equal((await post('b', 'known'))[0], 422);
     });
+
+    if (store === SQLITE)
+      test('I4: keys of undos are removed as well, where only undos have keys', async () => {
+        const { client, dbUrl } = await startTestService(await store.freshUrl());
+        const undo = async (key: string) => {
+          const { id } = await client.create({});
+          const { data } = await client.request('GET', `/book/${id}/history`);
+          const options = { body: { change: data[0].change }, headers: { 'idempotency-key': key } };
+          assert.equal((await client.request('POST', '/undo', options)).status, 200);
+        };
+        await undo('old');
+        await undo('known');
+        await age(dbUrl, 'old', DAY + 60);
+        await age(dbUrl, 'known', DAY - 60);
+        await addKeys(dbUrl, 'newer', 10_000);
+        await undo('new');
+        assert.deepEqual(await keysIn(dbUrl), ['known', 'new']);
+      });
   });
 }
 

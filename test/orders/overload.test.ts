@@ -51,6 +51,37 @@ describe('rule 23: calls beyond what can be done in time are refused after 2 s',
   });
 });
 
+test('rule 23: no write gets 503 while the store may still begin it', async () => {
+  const time = new VirtualTime();
+  time.early = 1.9;
+  const deadlines: number[] = [];
+  const write = (_: unknown, deadline: number) => {
+    deadlines.push(deadline);
+    return new Promise(() => {}); // it waits for another process
+  };
+  const writes = ['insert', 'insertGroups', 'update', 'remove', 'changeIf'];
+  const books = Object.fromEntries(writes.map((name) => [name, write]));
+  const store = { inFlight: 1, books, log: { read: write, write } };
+  const refused: number[] = [];
+  await time.during(async () => {
+    const catalogue = new Catalogue(store as unknown as Store, TIMES.books);
+    const calls = [
+      catalogue.create({}, undefined),
+      catalogue.create({}, 'key'),
+      catalogue.createAll([{}], undefined),
+      catalogue.createAll([{}], 'key'), // it waits for the other one until it is refused, and is never sent
+      catalogue.update(1, {}),
+      catalogue.update(1, {}, { noneMatch: '*' }),
+      catalogue.remove(1),
+      catalogue.undo({ change: 1 }, undefined),
+    ];
+    for (const call of calls) call.catch(({ kind }) => kind === 'late' && refused.push(time.now));
+    for (await settled(); time.pending > 0; await settled()) time.pass();
+  });
+  assert.deepEqual([deadlines.length, refused.length], [7, 7]);
+  assert.ok(Math.min(...refused) >= Math.max(...deadlines), `${refused} of ${deadlines}`);
+});
+
 test('rule 22: of searches that wait together, each may be short for its share of half a second, and for 0.1 s at most', async () => {
   const most: number[] = [];
   const store = {
