@@ -11,7 +11,7 @@ import type { Session } from '../catalogue/session.ts';
 import { sentence } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
 import { FIELDS, titleOf } from '../elements/text.ts';
-import type { RowState } from '../list/grid.ts';
+import type { RowState } from '../list/row.ts';
 import type { Shelf } from '../list/shelf.ts';
 import type { Undo } from './undo.ts';
 

@@ -10,7 +10,7 @@ import { AS_IT_IS, find, make, refocus, sentence } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
 import { bookText, FIELD_NAMES, FIELDS, type Field, fieldText, NO_VALUE, titleOf } from '../elements/text.ts';
 import type { Refused } from '../list/cell-editor.ts';
-import type { RowState } from '../list/grid.ts';
+import type { RowState } from '../list/row.ts';
 import type { Shelf } from '../list/shelf.ts';
 import type { Undo } from './undo.ts';
 

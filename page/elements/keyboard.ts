@@ -1,4 +1,4 @@
-// Owns: what a key means on a keyboard of any layout, with any input method.
+// Owns: what a key means on a keyboard of any layout, with any input method, and where it leads among cells.
 
 export function isField(target: EventTarget | null): target is HTMLInputElement | HTMLTextAreaElement {
   return target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement;
@@ -31,6 +31,32 @@ export function letterOf({ key, code, altKey, target }: KeyboardEvent): string {
   // Option on a Mac types a letter (ń), a sign (˜) or an accent to come. A cell that is edited gets all of them, the search
   // only letters: it does without accents.
   return isField(target) && (isLetter || target.id !== 'words') ? '' : placed;
+}
+
+type Cell = readonly [row: number, column: number];
+
+/**
+ * @param screen rows that PageUp and PageDown pass over.
+ * @returns the cell that a key leads to, which may be outside of the table; undefined if it leads to none.
+ */
+export function goalOf(
+  key: string,
+  isCommand: boolean,
+  [row, column]: Cell,
+  last: Cell,
+  screen: number,
+): Cell | undefined {
+  const goals: Readonly<Record<string, Cell>> = {
+    ArrowUp: [row - 1, column],
+    ArrowDown: [row + 1, column],
+    ArrowLeft: [row, column - 1],
+    ArrowRight: [row, column + 1],
+    PageUp: [row - screen, column],
+    PageDown: [row + screen, column],
+    Home: isCommand ? [0, column] : [row, 0],
+    End: isCommand ? [last[0], column] : [row, last[1]],
+  };
+  return goals[key];
 }
 
 /**

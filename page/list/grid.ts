@@ -1,22 +1,14 @@
 // Owns: the rows in sight, of however many there are; the cell with the focus, and the keys of the list.
-// Does not: store changes: it reports edits and deletions to its caller.
+// Does not: write a book into its row (row.ts), or store changes: it reports edits and deletions to its caller.
 
 import type { Book } from '../../client/src/book.ts';
 import type { Term } from '../../src/books/words.ts';
 import { find } from '../elements/dom.ts';
-import { typesCharacter } from '../elements/keyboard.ts';
-import {
-  byField,
-  FIELD_NAMES,
-  FIELDS,
-  type Field,
-  fieldText,
-  fillMarked,
-  hueOf,
-  NO_VALUE,
-} from '../elements/text.ts';
+import { goalOf, typesCharacter } from '../elements/keyboard.ts';
+import { FIELD_NAMES, FIELDS, type Field, fieldText } from '../elements/text.ts';
 import { CellEditor, type Onward, type Refused } from './cell-editor.ts';
 import { LongScroll } from './long-scroll.ts';
+import { ACTIONS, Row, type RowState } from './row.ts';
 import type { Shelf } from './shelf.ts';
 
 /** Rows above and below those in sight, so that a move finds them ready. */
@@ -25,24 +17,8 @@ const SPARE_ROWS = 8;
 /** Rows that the floating button covers. */
 const FLOATING = 1.5;
 
-/** The column of the buttons, after those of the fields. */
-const ACTIONS = FIELDS.length;
-
 /** Milliseconds that a place must stay in sight after a long move before its books are requested, and texts are measured. */
 const SETTLE = 60;
-
-/** What is special about a row. */
-export interface RowState {
-  readonly kind: 'saving' | 'saved' | 'unsaved' | 'changed' | 'deleted';
-  /** The label of the button that settles it. */
-  readonly action?: string;
-  /** The book as it is shown, with changes that are not stored yet. */
-  readonly book?: Book;
-  /** Texts of its fields that cannot be stored. */
-  readonly refused?: Readonly<Partial<Record<Field, Refused>>>;
-  /** The field that the button leads to. */
-  readonly corrects?: Field;
-}
 
 /** What a person wants of the list. */
 export interface GridEvents {
@@ -60,15 +36,6 @@ export interface GridEvents {
   type(): void;
   /** The reader has scrolled. */
   moved(first: number, isLong: boolean): void;
-}
-
-interface Row {
-  readonly element: HTMLElement;
-  readonly cells: readonly HTMLElement[];
-  readonly texts: Readonly<Record<Field, HTMLElement>>;
-  readonly settle: HTMLElement;
-  index: number;
-  book: Book | undefined;
 }
 
 export class Grid {
@@ -207,7 +174,7 @@ export class Grid {
     for (let index = last; index >= first; index -= 1) {
       let row = this.#rows.get(index);
       if (row === undefined) {
-        row = this.#spare.pop() ?? this.#make();
+        row = this.#spare.pop() ?? new Row();
         this.#rows.set(index, row);
         this.#fill(row, index);
         this.#all.insertBefore(row.element, after);
@@ -223,67 +190,19 @@ export class Grid {
     else this.#shelf.want(first, last);
   }
 
-  #make(): Row {
-    const { content } = find<HTMLTemplateElement>('#row');
-    const element = find('.row', content).cloneNode(true) as HTMLElement;
-    return {
-      element,
-      cells: [...element.children] as HTMLElement[],
-      texts: byField((field) => find(`.${field} .text`, element)),
-      settle: find('.settle', element),
-      index: -1,
-      book: undefined,
-    };
-  }
-
   #fill(row: Row, index: number): void {
-    const { element, cells, texts, settle } = row;
     const stored = this.#shelf.at(index);
-    const state = stored && this.#events.stateOf(stored);
-    const book = state?.book ?? stored;
-    const buttons = cells[ACTIONS];
-    const hadFocus = buttons?.contains(document.activeElement) === true;
-    row.index = index;
-    row.book = book;
-    element.setAttribute('aria-rowindex', String(index + 2)); // the header is row 1
-    element.dataset.index = String(index);
-    element.dataset.state = book === undefined ? 'unknown' : (state?.kind ?? '');
-    settle.textContent = state?.action ?? '';
-    settle.hidden = state?.action === undefined;
-    for (const [column, cell] of cells.entries()) cell.tabIndex = this.#isActive(index, column) ? 0 : -1;
-    element.style.setProperty('--hue', String(hueOf(book?.author ?? '')));
-    for (const [column, field] of FIELDS.entries()) {
-      const refused = state?.refused?.[field]?.text;
-      const text = refused ?? (book === undefined ? '' : fieldText(book, field));
-      const isMissing = book !== undefined && text === '';
-      texts[field].classList.toggle('missing', isMissing);
-      texts[field].classList.toggle('refused', refused !== undefined);
-      if (refused === undefined) cells[column]?.removeAttribute('aria-invalid');
-      else cells[column]?.setAttribute('aria-invalid', 'true');
-      if (isMissing) texts[field].textContent = NO_VALUE[field];
-      else fillMarked(texts[field], text, field === 'year' ? [] : this.wanted);
-    }
+    row.fill(index, stored, stored && this.#events.stateOf(stored), this.wanted);
+    row.reach(index === this.#active.index ? this.#active.column : undefined);
     this.#explainSoon();
-    // The button with the focus may have been replaced by another one, or by none.
-    if (hadFocus && buttonsIn(buttons).every((button) => button !== document.activeElement))
-      (buttonsIn(buttons)[0] ?? buttons)?.focus({ preventScroll: true });
   }
 
-  /** A text that is cut gets a tooltip. Later, since measuring takes a layout of all rows. */
+  /** Later, since measuring takes a layout of all rows. */
   #explainSoon(): void {
     this.#explaining ??= setTimeout(() => {
       this.#explaining = undefined;
-      for (const { texts } of this.#rows.values()) {
-        for (const text of Object.values(texts)) {
-          if (text.scrollWidth > text.clientWidth) text.title = text.textContent;
-          else text.removeAttribute('title');
-        }
-      }
+      for (const row of this.#rows.values()) row.explain();
     }, SETTLE);
-  }
-
-  #isActive(index: number, column: number): boolean {
-    return index === this.#active.index && column === this.#active.column;
   }
 
   /** Moves the focus to a cell, and the list so that it is in sight. */
@@ -297,19 +216,14 @@ export class Grid {
     else if (top + this.#rowHeight > this.#scroll.top + height)
       this.#scroll.moveTo(top + this.#rowHeight - height);
     this.#render();
-    const cell = this.#rows.get(this.#active.index)?.cells[this.#active.column];
-    const button = this.#active.column === ACTIONS ? buttonsIn(cell)[0] : undefined;
-    (button ?? cell)?.focus({ preventScroll: true });
+    this.#rows.get(this.#active.index)?.focus(this.#active.column);
   }
 
   /** The one cell that Tab reaches. */
   #setActive(index: number, column: number): void {
-    const cellOf = () => this.#rows.get(this.#active.index)?.cells[this.#active.column];
-    const before = cellOf();
-    if (before !== undefined) before.tabIndex = -1;
+    this.#rows.get(this.#active.index)?.reach(undefined);
     this.#active = { index, column };
-    const after = cellOf();
-    if (after !== undefined) after.tabIndex = 0;
+    this.#rows.get(index)?.reach(column);
   }
 
   #placeOf(target: EventTarget | null): { readonly row: Row; readonly column: number } | undefined {
@@ -360,12 +274,13 @@ export class Grid {
     const { key } = event;
     const isCommand = event.ctrlKey || event.metaKey;
     const onButton = event.target instanceof HTMLButtonElement;
-    const goal = this.#goal(key, isCommand, index, column);
+    const screen = Math.max(1, Math.floor(this.#body.clientHeight / this.#rowHeight) - 1);
+    const goal = goalOf(key, isCommand, [index, column], [this.#shelf.total - 1, ACTIONS], screen);
     if (goal !== undefined) {
       event.preventDefault();
       this.#show(...goal);
     } else if (onButton && key === 'Tab') {
-      this.#tabWithin(event, place.row.cells[column]);
+      place.row.tabWithin(event);
     } else if (onButton && (key === 'Enter' || key === ' ')) {
       return; // the button's own
     } else if (book !== undefined && column !== ACTIONS && (key === 'Enter' || key === 'F2')) {
@@ -378,40 +293,6 @@ export class Grid {
     } else if (typesCharacter(event)) {
       this.#events.type();
     }
-  }
-
-  /** The cell that a key leads to. */
-  #goal(key: string, isCommand: boolean, index: number, column: number): [number, number] | undefined {
-    const screen = Math.max(1, Math.floor(this.#body.clientHeight / this.#rowHeight) - 1);
-    switch (key) {
-      case 'ArrowUp':
-        return [index - 1, column];
-      case 'ArrowDown':
-        return [index + 1, column];
-      case 'ArrowLeft':
-        return [index, column - 1];
-      case 'ArrowRight':
-        return [index, column + 1];
-      case 'PageUp':
-        return [index - screen, column];
-      case 'PageDown':
-        return [index + screen, column];
-      case 'Home':
-        return isCommand ? [0, column] : [index, 0];
-      case 'End':
-        return isCommand ? [this.#shelf.total - 1, column] : [index, ACTIONS];
-      default:
-        return undefined;
-    }
-  }
-
-  /** Tab goes through the buttons of a row before it leaves the list. */
-  #tabWithin(event: KeyboardEvent, cell: HTMLElement | undefined): void {
-    const buttons = buttonsIn(cell);
-    const next = buttons[buttons.indexOf(event.target as HTMLElement) + (event.shiftKey ? -1 : 1)];
-    if (next === undefined) return;
-    event.preventDefault();
-    next.focus();
   }
 
   #open(book: Book): void {
@@ -456,11 +337,6 @@ export class Grid {
       if (FIELDS[next] !== undefined) this.#edit(index, next);
     }
   }
-}
-
-function buttonsIn(cell: HTMLElement | undefined): HTMLElement[] {
-  const buttons = cell === undefined ? [] : [...cell.querySelectorAll<HTMLElement>('button')];
-  return buttons.filter((button) => button.offsetParent !== null);
 }
 
 /** Whether rows have two lines, and no room for fields and buttons (page.css). */

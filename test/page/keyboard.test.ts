@@ -32,7 +32,7 @@ Object.assign(globalThis, {
 });
 // By its path, and so without its types, which need those of a browser.
 const { listenToKeys } = await import(pathTo('page/keys.ts'));
-const { typesCharacter } = await import(pathTo('page/elements/keyboard.ts'));
+const { goalOf, typesCharacter } = await import(pathTo('page/elements/keyboard.ts'));
 const done: string[] = [];
 listenToKeys(
   Object.fromEntries(['search', 'undo', 'add', 'explain'].map((name) => [name, () => done.push(name)])),
@@ -159,6 +159,24 @@ test('undo is one change a press, and in a field the field’s own; redo, pastin
   ] as const) {
     assert.equal(press(key, code, held, target), expected, `${held} ${key}`);
   }
+});
+
+test('a key leads to the next cell, to one a screen away, or to the end of the row; with Control, of the list', () => {
+  for (const [key, isCommand, row, column] of [
+    ['ArrowUp', false, 41, 1],
+    ['ArrowDown', false, 43, 1],
+    ['ArrowLeft', false, 42, 0],
+    ['ArrowRight', false, 42, 2],
+    ['PageUp', false, 32, 1],
+    ['PageDown', false, 52, 1],
+    ['Home', false, 42, 0],
+    ['End', false, 42, 3],
+    ['Home', true, 0, 1],
+    ['End', true, 99, 1],
+  ] as const) {
+    assert.deepEqual(goalOf(key, isCommand, [42, 1], [99, 3], 10), [row, column], key);
+  }
+  for (const key of ['Tab', 'Enter', 'a']) assert.equal(goalOf(key, false, [42, 1], [99, 3], 10), undefined);
 });
 
 test('undo of the browser changes no field but the one with the focus', () => {
