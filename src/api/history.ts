@@ -2,7 +2,7 @@
 // back (rules H1 to H5).
 
 import { readBookId } from '../books/book.ts';
-import type { Changes, UndoRequest } from '../books/store.ts';
+import type { PageOfChanges, UndoRequest } from '../books/store.ts';
 import { isDone, progressOf } from '../books/undo.ts';
 import type { Answer } from '../http/answer.ts';
 import { parseBody, readBody } from '../http/body.ts';
@@ -16,7 +16,7 @@ import { asCursor, contentOf, PAGE, readLimit, readParameters } from './query.ts
 const SECOND = 1000;
 
 /** Of pages that several requests may have read together. */
-const shared = new WeakMap<Changes, Answer>();
+const shared = new WeakMap<PageOfChanges, Answer>();
 
 export async function readChanges(
   { request, path }: Exchange,

@@ -1,12 +1,12 @@
 // Owns: sending single calls to a store in batches. Calls that arrive while a batch is in progress form the next one:
 // no timer and no added wait. Without load, a call is sent at the end of its turn of the event loop; a full batch is
 // sent at once. A call that is not sent in time is refused. Calls that the store leaves out of a batch, since the answers
-// before them are large, go behind those that wait. Calls for different places are sent apart. Independent of books.
+// before them are large, go behind those that wait. Calls for different shards are sent apart. Independent of books.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Histogram } from '../counts.ts';
 import type { Times } from '../times.ts';
-import { type Answers, type Left, type Place, StoreUnavailable } from './store.ts';
+import { type Answers, type NotAnswered, type Shard, StoreUnavailable } from './store.ts';
 
 export interface BatchLimits {
   /** Items in one batch. */
@@ -22,7 +22,7 @@ interface Call<Item, Answer> extends Omit<PromiseWithResolvers<Answer>, 'promise
 }
 
 interface Batch<Item, Answer> {
-  readonly place: Place;
+  readonly shard: Shard;
   readonly calls: Call<Item, Answer>[];
   /** When its calls are given up, on the clock of `performance.now()`. */
   readonly deadline: number;
@@ -31,7 +31,7 @@ interface Batch<Item, Answer> {
 }
 
 /** Of a store that does not say where an item is. */
-const HERE: Place = { server: 0 };
+const HERE: Shard = { server: 0 };
 
 export const OVERLOADED = new StoreUnavailable(
   'more calls wait than the store can answer in time',
@@ -63,7 +63,7 @@ export interface Traits<Item, Answer> {
   readonly weigh?: (item: Item) => number;
   readonly weighAnswer?: (answer: Answer) => number;
   /** Where an item is: the same object for items that may be in one batch. */
-  readonly placeOf?: (item: Item) => Place | undefined;
+  readonly shardOf?: (item: Item) => Shard | undefined;
 }
 
 export class Batches<Item, Answer> {
@@ -73,7 +73,7 @@ export class Batches<Item, Answer> {
   readonly #late: StoreUnavailable;
   readonly #traits: Traits<Item, Answer>;
   readonly #waiting: Batch<Item, Answer>[] = [];
-  /** Batches in progress, by the server of their place. */
+  /** Batches in progress, by the server of their shard. */
   readonly #inFlight = new Map<number, number>();
   /** Of all batches that have ended, failed ones included: their items, and their duration in seconds. */
   readonly sizes = new Histogram(SIZES);
@@ -108,10 +108,10 @@ export class Batches<Item, Answer> {
    * @throws StoreUnavailable if the call is not sent in time, and then never will be; or after the deadline.
    */
   call(item: Item): Promise<Answer> {
-    const place = this.#traits.placeOf?.(item) ?? HERE;
-    let batch = this.#waiting.findLast((waiting) => waiting.place === place);
+    const shard = this.#traits.shardOf?.(item) ?? HERE;
+    let batch = this.#waiting.findLast((waiting) => waiting.shard === shard);
     if (batch === undefined || this.#isFull(batch)) {
-      batch = this.#add(place, [], performance.now() + this.#times.deadline, 0);
+      batch = this.#add(shard, [], performance.now() + this.#times.deadline, 0);
       setImmediate(() => this.#start());
     }
     batch.weight += this.#traits.weigh?.(item) ?? 0;
@@ -125,40 +125,40 @@ export class Batches<Item, Answer> {
     return calls.length >= this.#limits.size || weight >= this.#limits.weight;
   }
 
-  #add(place: Place, calls: Call<Item, Answer>[], deadline: number, weight: number): Batch<Item, Answer> {
+  #add(shard: Shard, calls: Call<Item, Answer>[], deadline: number, weight: number): Batch<Item, Answer> {
     const wait = Math.min(this.#times.queue, deadline - performance.now());
     const timer = setTimeout(() => this.#expire(batch), wait);
-    const batch = { place, calls, deadline, weight, timer };
+    const batch = { shard, calls, deadline, weight, timer };
     this.#waiting.push(batch);
     return batch;
   }
 
   #start(): void {
     for (;;) {
-      const next = this.#waiting.findIndex(({ place }) => this.#inFlightAt(place) < this.#limits.inFlight);
+      const next = this.#waiting.findIndex(({ shard }) => this.#inFlightOn(shard) < this.#limits.inFlight);
       const [batch] = next === -1 ? [] : this.#waiting.splice(next, 1);
       if (batch === undefined) return;
       void this.#run(batch);
     }
   }
 
-  #inFlightAt({ server }: Place): number {
+  #inFlightOn({ server }: Shard): number {
     return this.#inFlight.get(server) ?? 0;
   }
 
   async #run(batch: Batch<Item, Answer>): Promise<void> {
-    const { place, calls, deadline } = batch;
-    this.#inFlight.set(place.server, this.#inFlightAt(place) + 1);
+    const { shard, calls, deadline } = batch;
+    this.#inFlight.set(shard.server, this.#inFlightOn(shard) + 1);
     const began = performance.now();
     const left: Call<Item, Answer>[] = [];
     const late: Promise<void>[] = [];
     await this.#carryOut(calls, deadline, left, late);
     // No call joins those that are left, since their deadline comes first.
-    if (left.length > 0) this.#add(place, left, deadline, Number.POSITIVE_INFINITY);
+    if (left.length > 0) this.#add(shard, left, deadline, Number.POSITIVE_INFINITY);
     void Promise.all(late).then(() => clearTimeout(batch.timer));
     this.sizes.observe(calls.length - left.length);
     this.durations.observe((performance.now() - began) / 1000);
-    this.#inFlight.set(place.server, this.#inFlightAt(place) - 1);
+    this.#inFlight.set(shard.server, this.#inFlightOn(shard) - 1);
     this.#start();
   }
 
@@ -201,7 +201,7 @@ export class Batches<Item, Answer> {
     }
     let weight = 0;
     for (const [position, call] of calls.entries()) {
-      const answer = answers[position] as Answer | Promise<Answer> | Left;
+      const answer = answers[position] as Answer | Promise<Answer> | NotAnswered;
       if (answer === null) {
         left.push(call);
       } else if (!(answer instanceof Promise)) {

@@ -15,11 +15,11 @@ import {
   type BookStore,
   type BookUpdate,
   type CatalogueEvent,
-  type Changes,
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
   HEAVY,
+  type PageOfChanges,
   type States,
   StoreUnavailable,
   type UndoRequest,
@@ -45,7 +45,7 @@ export class Catalogue {
   readonly #continued = new Set<number>();
   #isClosing = false;
   /** Requests that wait for a change. */
-  readonly followers: Followers<Changes | 'gone'>;
+  readonly followers: Followers<PageOfChanges | 'gone'>;
 
   /** @param room resolves once there is room for a page of changes that a request has waited for. */
   constructor(store: BookStore, times: Times['books'], room = async () => {}) {
@@ -135,7 +135,7 @@ export class Catalogue {
     most: number,
     wait: number,
     signal: AbortSignal,
-  ): Promise<{ readonly page: Changes | 'gone'; readonly waited: number | undefined }> {
+  ): Promise<{ readonly page: PageOfChanges | 'gone'; readonly waited: number | undefined }> {
     const read = (deadline: number) => this.#store.changes(cursor, most, deadline);
     if (wait === 0 || !this.followers.hasRoom) {
       const page = await this.#batches.history.take(read);
@@ -210,11 +210,11 @@ function batchesOf(store: BookStore, times: Times['books']) {
     traits?: Traits<Item, Answer>,
   ) => new Batches(carry, limits, times, traits);
   const overlapping = { ...GATHERED, inFlight: store.inFlight };
-  const ofId = { placeOf: (id: number) => store.placeOf?.(id), weighAnswer: weightOfAnswer };
+  const ofId = { shardOf: (id: number) => store.shardOf?.(id), weighAnswer: weightOfAnswer };
   const ofChange = {
     weigh: ({ changes }: Pick<ConditionalChange, 'changes'>) => weightOf(changes ?? {}),
     weighAnswer: weightOfAnswer,
-    placeOf: ({ id }: Pick<ConditionalChange, 'id'>) => store.placeOf?.(id),
+    shardOf: ({ id }: Pick<ConditionalChange, 'id'>) => store.shardOf?.(id),
   };
   const insertGroups: Carry<BookGroup, GroupOutcome> = (groups, deadline) =>
     store.insertGroups(groups, deadline);

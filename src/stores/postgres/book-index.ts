@@ -10,7 +10,7 @@ import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
 import { Turn } from '../turn.ts';
 import { begin } from './limits.ts';
-import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog } from './log.ts';
+import { behind, LOG_SHARDS, type LogPosition, type LogShard, readLog } from './log.ts';
 import { codeOf, type Query, queryOn } from './query.ts';
 import { BOOKS, columnsOf } from './statements.ts';
 import { changeStructure } from './structure.ts';
@@ -210,11 +210,11 @@ async function missingFrom(query: Query, isDistributed: boolean): Promise<string
   const [state] = hasTables ? await query<{ follows: boolean | null; isComplete: boolean }>(FOLLOWS) : [];
   if (state?.follows && (isSorted || !state.isComplete)) return [];
   // In this order: a book that is stored in between is in the log for the index.
-  const shards = await query<PlaceOfLog>(PLACES);
+  const shards = await query<LogShard>(LOG_SHARDS);
   const hasBooks = (await query('select 1 from books limit 1')).length > 0;
-  const rows = shards.map(({ place, now }, position) => {
+  const rows = shards.map(({ shard, now }, position) => {
     const last = hasBooks && position === 0 ? LAST_ID : 0; // one shard has the range of all books
-    return `(${place}, ${INDEX_VERSION}, ${!hasBooks}, now(), '${now}', '${now}', ${last})`;
+    return `(${shard}, ${INDEX_VERSION}, ${!hasBooks}, now(), '${now}', '${now}', ${last})`;
   });
   return [
     ...(hasTables ? EMPTY : TABLES), // rights on the tables stay if all are there
@@ -240,15 +240,15 @@ export async function* buildIndex(
     await query('commit');
     return result;
   };
-  const shards = await query<PlaceOfLog>(PLACES);
-  for (const { place: shard } of shards) {
+  const shards = await query<LogShard>(LOG_SHARDS);
+  for (const { shard } of shards) {
     while ((await transaction(() => indexSome(query, shard, turn))) > 0) {
       const [left] = await query<{ books: number }>(LEFT);
       yield Math.max(1, left?.books ?? 0);
     }
   }
   await transaction(async () => {
-    const [position] = await query<Position>(LOCK, [shards[0]?.place]);
+    const [position] = await query<Position>(LOCK, [shards[0]?.shard]);
     if (position?.isComplete !== false) return;
     for (const statement of [...INDEXES, 'analyze book_index']) await client.query(statement);
     await query('update book_index_state set is_complete = true');

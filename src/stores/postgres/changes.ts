@@ -15,9 +15,9 @@ import { columnsOf, type Statements } from './statements.ts';
 
 const ID_AND_NAMES = ['id', ...FIELD_NAMES] as const;
 
-/** A book that is `held` was skipped, and has null fields. */
 interface Row extends Book {
-  readonly held?: boolean;
+  /** Whether others have locked it, or it is large: then it was skipped, and its fields are null. */
+  readonly locked?: boolean;
 }
 
 /** A change or a removal of a book, with a condition or without. */
@@ -49,7 +49,7 @@ export class BookChanger {
     return updates.map(({ id, changes }) => {
       const row = states.get(id);
       if (row === undefined) return undefined;
-      if (row.held) return this.#callAlone({ id, changes }, deadline) as Promise<Book | undefined>;
+      if (row.locked) return this.#callAlone({ id, changes }, deadline) as Promise<Book | undefined>;
       const state = { ...row, ...changes };
       states.set(id, state);
       return bookWith([id, ...valuesOf(state)]);
@@ -60,7 +60,7 @@ export class BookChanger {
     const rows = await this.#query(this.#statements.remove, [[...new Set(ids)]], deadline);
     const states = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => {
-      if (!states.get(id)?.held) return states.delete(id); // true for the first call of each book only
+      if (!states.get(id)?.locked) return states.delete(id); // true for the first call of each book only
       return this.#callAlone({ id, changes: undefined }, deadline).then((book) => book !== undefined);
     });
   }
@@ -68,7 +68,7 @@ export class BookChanger {
   async changeIf(changes: readonly ConditionalChange[], deadline: number): Answers<ConditionalOutcome> {
     const outcomes = await this.#carryOut('batches', changes, deadline);
     return outcomes.map((outcome, position) => {
-      if (outcome !== 'held') return outcome;
+      if (outcome !== 'locked') return outcome;
       return this.#callAlone(changes[position] as ConditionalChange, deadline);
     });
   }
@@ -116,16 +116,16 @@ export class BookChanger {
     pool: 'batches' | 'held',
     changes: readonly Change[],
     deadline: number,
-  ): Promise<readonly (ConditionalOutcome | 'held')[]> {
+  ): Promise<readonly (ConditionalOutcome | 'locked')[]> {
     const statements = this.#statements;
     return this.#connections.transaction(pool, deadline, async (query) => {
       const ids = new Set(changes.map(({ id }) => id));
       const rows = await query<Row>(pool === 'held' ? statements.lock : statements.lockFree, [[...ids]]);
-      const held = new Set(rows.filter((row) => row.held).map(({ id }) => id));
+      const locked = new Set(rows.filter((row) => row.locked).map(({ id }) => id));
       const states = new Map(rows.map((row) => [row.id, bookWith([row.id, ...valuesOf(row)])]));
       const changed = new Set<number>();
       const outcomes = changes.map(({ id, condition, changes }) => {
-        if (held.has(id)) return 'held';
+        if (locked.has(id)) return 'locked';
         const book = states.get(id);
         if (book === undefined) return undefined;
         if (condition !== undefined && !meets(book, condition)) return 'unmet';
@@ -145,8 +145,8 @@ export class BookChanger {
         if ((await query(text, [...columns])).length !== all)
           throw new StoreUnavailable(`a trigger has skipped some of the writes: ${all}`, 'refused');
       };
-      const left = [...changed].flatMap((id) => states.get(id) ?? []);
-      await write(statements.store, columnsOf(ID_AND_NAMES, left));
+      const kept = [...changed].flatMap((id) => states.get(id) ?? []);
+      await write(statements.store, columnsOf(ID_AND_NAMES, kept));
       await write(statements.delete, [[...changed].filter((id) => !states.has(id))]);
       return outcomes;
     });

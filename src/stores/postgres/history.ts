@@ -4,12 +4,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { QueryResultRow } from 'pg';
 import type { Book } from '../../books/book.ts';
-import { type Changes, HEAVY, type Left, type States } from '../../books/store.ts';
+import { HEAVY, type NotAnswered, type PageOfChanges, type States } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { FIELDS, TEXT_BYTES } from '../columns.ts';
 import { BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
 import type { Connections } from './connections.ts';
-import { about, behind, type LogPosition, NO_RANGE, type PlaceOfLog, readLog } from './log.ts';
+import { about, behind, type LogPosition, type LogShard, NO_RANGE, readLog } from './log.ts';
 import { codeOf, type Query } from './query.ts';
 
 /** Milliseconds, and microseconds, since 1970. */
@@ -22,20 +22,20 @@ const SERVER = `
   (pg_control_system()).system_identifier || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
     || '/' || 'book_log'::regclass::oid`;
 
-/** Of the place $1; `newest` is its newest row, which is still there later unless the server was restored. */
-const placeWith = (more: string) => `
+/** Of the shard $1; `newest` is its newest row, which is still there later unless the server was restored. */
+const shardWith = (more: string) => `
   select ${SERVER} as server, newest.xid || '/' || newest.number || '/' || ${microseconds('newest.at')} as newest, ${more}
   from book_log_state as state cross join lateral (
     select xid, number, at from book_log where place = $1 order by xid desc, number desc limit 1
   ) as newest
   where state.place = $1`;
-const PLACE_NOW = placeWith('state.place, pg_current_snapshot()::text as now');
+const SHARD_NOW = shardWith('state.place as shard, pg_current_snapshot()::text as now');
 
 /**
  * With whether it has all that follows a page that saw the snapshot $2 and had the newest row $3: no row was removed of a transaction
  * that was in progress then.
  */
-const PLACE = placeWith(`
+const SHARD = shardWith(`
   pruned < pg_snapshot_xmin($2::pg_snapshot)
     and exists (
       select from book_log where place = $1 and xid = split_part($3, '/', 1)::xid8
@@ -76,93 +76,96 @@ const ALL_ROWS = `
   select null::bigint as change, null::float8 as at, ${FIELDS} from books where id = $2
   union all (${OLDER_ROWS}) order by change desc nulls first`;
 
-interface PlaceNow {
+interface ShardNow {
   readonly server: string;
   readonly newest: string;
 }
 
-/** A place in a cursor. */
-interface PlaceInCursor extends LogPosition, PlaceNow {
-  readonly place: number;
+/** A shard in a cursor. */
+interface ShardInCursor extends LogPosition, ShardNow {
+  readonly shard: number;
 }
 
 /** Of the values in a cursor. */
-const NAMES = ['place', 'server', 'newest', 'seen', 'target', 'xid', 'number', 'next', 'last'] as const;
-const NUMBERS: ReadonlySet<string> = new Set(['place', 'number', 'next', 'last']);
+const NAMES = ['shard', 'server', 'newest', 'seen', 'target', 'xid', 'number', 'next', 'last'] as const;
+const NUMBERS: ReadonlySet<string> = new Set(['shard', 'number', 'next', 'last']);
 
 /** The class of codes for values that do not fit their type. */
 const INVALID_VALUE = '22';
 
-type Find = (ids: readonly number[], deadline: number) => Promise<readonly (Book | undefined | Left)[]>;
+type Find = (
+  ids: readonly number[],
+  deadline: number,
+) => Promise<readonly (Book | undefined | NotAnswered)[]>;
 
 export class History {
   readonly #connections: Connections;
   readonly #times: Times['postgres'];
-  readonly #places: readonly PlaceOfLog[];
-  readonly #placeOf: (id: number) => number;
+  readonly #shards: readonly LogShard[];
+  readonly #shardOf: (id: number) => number;
   readonly #find: Find;
   readonly #watches = new Set<() => void>();
 
   /**
-   * @param placeOf finds the place of the log that has a book.
+   * @param shardOf finds the shard of the log that has a book.
    * @param find of the store.
    */
   constructor(
     connections: Connections,
     times: Times['postgres'],
-    places: readonly PlaceOfLog[],
-    placeOf: (id: number) => number,
+    shards: readonly LogShard[],
+    shardOf: (id: number) => number,
     find: Find,
   ) {
     this.#connections = connections;
     this.#times = times;
-    this.#places = places;
-    this.#placeOf = placeOf;
+    this.#shards = shards;
+    this.#shardOf = shardOf;
     this.#find = find;
   }
 
   /** @param cursor undefined to begin with all books. */
-  async changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'> {
-    const places = cursor === undefined ? await this.#begin(deadline) : readCursor(cursor);
-    if (places === undefined) return 'gone';
+  async changes(cursor: unknown, most: number, deadline: number): Promise<PageOfChanges | 'gone'> {
+    const shards = cursor === undefined ? await this.#begin(deadline) : readCursor(cursor);
+    if (shards === undefined) return 'gone';
     try {
-      for (let left = places.length; left > 0; left -= 1) {
-        const [first, ...others] = places as [PlaceInCursor, ...PlaceInCursor[]];
+      for (let left = shards.length; left > 0; left -= 1) {
+        const [first, ...others] = shards as [ShardInCursor, ...ShardInCursor[]];
         const read = await this.#read(first, most, deadline);
         if (read === 'gone') return 'gone';
         const { changes, after } = read;
-        // A place with changes comes again after the others. All books come first.
+        // A shard with changes comes again after the others. All books come first.
         const isInRange = after.next <= after.last;
-        places.splice(0, places.length, ...(isInRange ? [after, ...others] : [...others, after]));
-        if (changes.length > 0 || left === 1) return { changes, cursor: cursorOf(places) };
+        shards.splice(0, shards.length, ...(isInRange ? [after, ...others] : [...others, after]));
+        if (changes.length > 0 || left === 1) return { changes, cursor: cursorOf(shards) };
       }
     } catch (error) {
       if (codeOf(error)?.startsWith(INVALID_VALUE)) return 'gone'; // the cursor has texts that are no snapshots
       throw error;
     }
-    return 'gone'; // it has no places
+    return 'gone'; // it has no shards
   }
 
-  /** @returns the places, of which the first one has all books. */
-  async #begin(deadline: number): Promise<PlaceInCursor[]> {
+  /** @returns the shards, of which the first one has all books. */
+  async #begin(deadline: number): Promise<ShardInCursor[]> {
     const found = await Promise.all(
-      this.#places.map(({ place }) => this.#query<PlaceNow & PlaceOfLog>(PLACE_NOW, [place], deadline)),
+      this.#shards.map(({ shard }) => this.#query<ShardNow & LogShard>(SHARD_NOW, [shard], deadline)),
     );
-    return found.flat().map(({ place, now, server, newest }, position) => {
+    return found.flat().map(({ shard, now, server, newest }, position) => {
       const range = position === 0 ? { next: 1, last: Number.MAX_SAFE_INTEGER } : NO_RANGE;
-      return { place, server, newest, seen: now, target: now, xid: '0', number: 0, ...range };
+      return { shard, server, newest, seen: now, target: now, xid: '0', number: 0, ...range };
     });
   }
 
-  /** Reads on in a place, with fewer books if they are heavy. */
+  /** Reads on in a shard, with fewer books if they are heavy. */
   async #read(
-    { place, server, newest, ...position }: PlaceInCursor,
+    { shard, server, newest, ...position }: ShardInCursor,
     most: number,
     deadline: number,
-  ): Promise<{ changes: Changes['changes']; after: PlaceInCursor } | 'gone'> {
+  ): Promise<{ changes: PageOfChanges['changes']; after: ShardInCursor } | 'gone'> {
     const query: Query = (text, values = []) => this.#query(text, values, deadline);
     for (let before: LogPosition = position, count = most; ; ) {
-      const { ids, position: after, isEnd } = await readLog(query, place, before, count, 'id');
+      const { ids, position: after, isEnd } = await readLog(query, shard, before, count, 'id');
       if (ids.length === 0 && !isEnd) {
         before = after;
         continue;
@@ -174,22 +177,22 @@ export class History {
         continue;
       }
       // Last: the log has not been pruned before it was read, and the page is not newer than its newest row.
-      const [now] = await query<PlaceNow & { isKnown: boolean }>(PLACE, [place, position.seen, newest]);
+      const [now] = await query<ShardNow & { isKnown: boolean }>(SHARD, [shard, position.seen, newest]);
       if (now?.server !== server || !now.isKnown) return 'gone';
       const changes = ids.map((id, index) => ({
         id,
         at: dates.get(id) ?? 0,
         book: books[index] ?? undefined,
       }));
-      return { changes, after: { place, server, newest: now.newest, ...after } };
+      return { changes, after: { shard, server, newest: now.newest, ...after } };
     }
   }
 
   /** When the latest change of each book was noted. */
   async #latest(ids: readonly number[], deadline: number): Promise<ReadonlyMap<number, number>> {
     const all = await Promise.all(
-      [...Map.groupBy(ids, this.#placeOf)].map(([place, ids]) =>
-        this.#query<{ id: number; at: number }>(LATEST, [place, ids], deadline),
+      [...Map.groupBy(ids, this.#shardOf)].map(([shard, ids]) =>
+        this.#query<{ id: number; at: number }>(LATEST, [shard, ids], deadline),
       ),
     );
     return new Map(all.flat().map(({ id, at }) => [id, at]));
@@ -197,7 +200,7 @@ export class History {
 
   states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
     const query: Query = (text, values = []) => this.#query(text, values, deadline);
-    return statesOf(query, this.#placeOf(id), id, before, most);
+    return statesOf(query, this.#shardOf(id), id, before, most);
   }
 
   /** Calls back after each write of this process and, somewhat later, of others. @returns ends that. */
@@ -221,15 +224,15 @@ export class History {
     while (!signal.aborted) {
       const deadline = performance.now() + this.#times.query;
       let hasMore = false;
-      for (const { place, now } of this.#places) {
+      for (const { shard, now } of this.#shards) {
         const found = await this.#query<{ now: string; hasMore: boolean }>(
           HAS_MORE,
-          [place, seen.get(place) ?? now],
+          [shard, seen.get(shard) ?? now],
           deadline,
         ).catch(() => []); // requests report it
         if (found[0] === undefined) continue;
-        hasMore ||= found[0].hasMore || !seen.has(place);
-        seen.set(place, found[0].now);
+        hasMore ||= found[0].hasMore || !seen.has(shard);
+        seen.set(shard, found[0].now);
       }
       if (hasMore) onChange();
       await pause(this.#times.changesPause, undefined, { ref: false, signal }).catch(() => {});
@@ -242,18 +245,18 @@ export class History {
 }
 
 /**
- * States of a book, whose rows are in a place of the log.
+ * States of a book, whose rows are in a shard of the log.
  * @param before the number of a change; undefined to begin with the present state.
  */
 export async function statesOf(
   query: Query,
-  place: number,
+  shard: number,
   id: number,
   before: number | undefined,
   most: number,
 ): Promise<States> {
   const ask = <Row extends QueryResultRow>(text: string, more: unknown) =>
-    query<Row>(text, [place, id, more]);
+    query<Row>(text, [shard, id, more]);
   let end = before ?? Number.MAX_SAFE_INTEGER;
   let rows = await ask<RowOfBook>(before === undefined ? ALL_ROWS : OLDER_ROWS, end);
   const isPresent = rows[0]?.change === null;
@@ -265,18 +268,18 @@ export async function statesOf(
     for (const row of rows) if (states.add(row)) return states.full;
     end = (rows.at(-1) as RowOfBook).change;
   }
-  const [began] = await query<{ at: number }>(`select ${milliseconds(BEGAN)} as at`, [place]);
+  const [began] = await query<{ at: number }>(`select ${milliseconds(BEGAN)} as at`, [shard]);
   return states.whole(began?.at ?? 0);
 }
 
-function cursorOf(places: readonly PlaceInCursor[]): unknown[] {
-  return places.map((place) => NAMES.map((name) => place[name]));
+function cursorOf(shards: readonly ShardInCursor[]): unknown[] {
+  return shards.map((shard) => NAMES.map((name) => shard[name]));
 }
 
 /** @returns undefined if it is not one of this store. */
-function readCursor(cursor: unknown): PlaceInCursor[] | undefined {
+function readCursor(cursor: unknown): ShardInCursor[] | undefined {
   if (!Array.isArray(cursor)) return undefined;
-  const places = cursor.map((values) => {
+  const shards = cursor.map((values) => {
     if (!Array.isArray(values) || values.length !== NAMES.length) return undefined;
     const isValid = NAMES.every((name, position) => {
       const value: unknown = values[position];
@@ -284,5 +287,5 @@ function readCursor(cursor: unknown): PlaceInCursor[] | undefined {
     });
     return isValid ? Object.fromEntries(NAMES.map((name, position) => [name, values[position]])) : undefined;
   });
-  return places.includes(undefined) ? undefined : (places as unknown as PlaceInCursor[]);
+  return shards.includes(undefined) ? undefined : (shards as unknown as ShardInCursor[]);
 }

@@ -67,7 +67,7 @@ const COLUMNS = [
   'began',
   ...FIELD_NAMES,
 ];
-/** Whether both tables have the columns that cannot be added. Both have a place. */
+/** Whether both tables have the columns that cannot be added. Both have a `place`. */
 const HAS_COLUMNS = `(
     select count(*) = ${COLUMNS.length + 1} from pg_attribute
     where attrelid = any(array[to_regclass('book_log'), to_regclass('book_log_state')]) and not attisdropped
@@ -87,7 +87,7 @@ const DISTRIBUTE = [
   ...['book_log', 'book_log_state'].map(distributed),
   ...DISTRIBUTE_EVENTS,
 ];
-const EACH_PLACE = `
+const EACH_SHARD = `
   do $$ declare shard bigint; number bigint; has_none boolean = not exists (select 1 from books); begin
     for shard in select shardid from pg_dist_shard where logicalrelid = 'book_log_state'::regclass loop
       number := 1;
@@ -95,12 +95,12 @@ const EACH_PLACE = `
       insert into book_log_state (place, pruned, system, began, has_all) values (number, '3', 0, '3', has_none);
       insert into book_log (place, xid, book, last) values (number, '3', 0, 0);
     end loop;
-    -- A query is evaluated by the server of the place, and what an update sets by the coordinator.
+    -- A query is evaluated by the server of the shard, and what an update sets by the coordinator.
     for shard, number in select place, (pg_control_system()).system_identifier from book_log_state loop
       update book_log_state set system = number where place = shard;
     end loop;
   end $$`;
-const ONE_PLACE = [
+const ONE_SHARD = [
   `insert into book_log_state (pruned, system, began, has_all)
     select '3', system_identifier, pg_current_xact_id(), not exists (select from books) from pg_control_system()`,
   'insert into book_log (book, last) values (0, 0)',
@@ -207,7 +207,7 @@ const CATCH_UP = `
 
 /**
  * Whether the log of one server is there, and nobody has emptied it: until rows are removed, it has its beginning. Unlike `IS_OWN`, it
- * names the one place: else the server may read the whole log for each search.
+ * names the one shard: else the server may read the whole log for each search.
  */
 export const IS_SOUND = `
   select (
@@ -244,12 +244,12 @@ export async function stepsToLog(query: Query, isDistributed: boolean): Promise<
   ];
   const [index] = hasIndex ? await query<{ lacksChanges: boolean }>(LACKS_CHANGES) : [];
   if (!isOld && !index?.lacksChanges && (isOlder || (isThere && hasColumns))) {
-    const [places] = await query<{ isOwn: boolean | null }>(IS_OWN);
-    if (places?.isOwn && isOlder)
+    const [log] = await query<{ isOwn: boolean | null }>(IS_OWN);
+    if (log?.isOwn && isOlder)
       return ['lock table books in share row exclusive mode', ...moveEvents(isDistributed), ...writing];
     const [numbers] = isDistributed ? [] : await query<{ isBehind: boolean }>(IS_BEHIND);
-    if (places?.isOwn && numbers?.isBehind) return [CATCH_UP];
-    if (places?.isOwn) return isOpen ? [closeIn(schema)] : isOpenAway ? [closeOnWorkers(schema)] : [];
+    if (log?.isOwn && numbers?.isBehind) return [CATCH_UP];
+    if (log?.isOwn) return isOpen ? [closeIn(schema)] : isOpenAway ? [closeOnWorkers(schema)] : [];
   }
   return [
     `lock table books in ${isOld ? 'access exclusive' : 'share row exclusive'} mode`,
@@ -266,7 +266,7 @@ export async function stepsToLog(query: Query, isDistributed: boolean): Promise<
     'delete from book_events', // nothing before the beginning can be taken back
     'delete from book_log_state',
     CATCH_UP,
-    ...(isDistributed ? [EACH_PLACE] : ONE_PLACE),
+    ...(isDistributed ? [EACH_SHARD] : ONE_SHARD),
     // An index that has followed before would not know what it lacks.
     `do $$ begin if to_regclass('book_index_state') is not null then truncate book_index_state; end if; end $$`,
   ];

@@ -12,42 +12,43 @@ export interface Written {
   readonly written: number;
 }
 
-/** The places of the log, with the snapshot of each server at this moment. */
-export const PLACES = 'select place, pg_current_snapshot()::text as now from book_log_state order by place';
-export interface PlaceOfLog {
-  readonly place: number;
+/** The shards of the log, with the snapshot of each server at this moment. */
+export const LOG_SHARDS =
+  'select place as shard, pg_current_snapshot()::text as now from book_log_state order by place';
+export interface LogShard {
+  readonly shard: number;
   readonly now: string;
 }
 
-/** Where the log is. The first place keeps the name and the work of each event. */
-export interface LogPlaces {
+/** Where the log is. The first shard keeps the name and the work of each event. */
+export interface LogShards {
   readonly all: readonly number[];
   readonly first: number;
-  /** The place with the rows about a book. */
+  /** The shard with the rows about a book. */
   of(id: number): number;
 }
 
-export function logPlaces(found: readonly PlaceOfLog[], shards: Shards): LogPlaces {
-  const all = found.map(({ place }) => place);
+export function logShards(found: readonly LogShard[], shards: Shards): LogShards {
+  const all = found.map(({ shard }) => shard);
   const [first = 0] = all;
   const of = (id: number) => {
-    const shard = shards.placeOf(id);
-    return all.find((place) => shards.placeOf(place) === shard) ?? first;
+    const books = shards.shardOf(id);
+    return all.find((shard) => shards.shardOf(shard) === books) ?? first;
   };
   return { all, first, of: shards.areSeveral ? of : () => first };
 }
 
 /**
- * SQL after `from` for the rows of a place about a book.
+ * SQL after `from` for the rows of a shard about a book.
  * @param end of each of two statements: a planner does not take an order or a limit into them.
  */
-export const about = (place: string, id: string, end = '') => `(
-    (select * from book_log where place = ${place} and book = ${id} ${end})
-    union all (select * from book_log where place = ${place} and ${isWithin(id)} ${end})
+export const about = (shard: string, id: string, end = '') => `(
+    (select * from book_log where place = ${shard} and book = ${id} ${end})
+    union all (select * from book_log where place = ${shard} and ${isWithin(id)} ${end})
   ) as about`;
 
 /**
- * How far a reader is in a place. It has the rows that the snapshot `seen` sees, and of those that `target` sees, the ones up to
+ * How far a reader is in a shard. It has the rows that the snapshot `seen` sees, and of those that `target` sees, the ones up to
  * a transaction and a number, `0` if it is not midway; but not the books of a range.
  */
 export interface LogPosition {
@@ -100,14 +101,14 @@ interface Row {
 }
 
 /**
- * Reads on in a place of the log, until it has so many books. The rest of a run is a range.
+ * Reads on in a shard of the log, until it has so many books. The rest of a run is a range.
  * @param columns of the books of a range, `id` among them.
  * @returns the id of each book once, and the position after them; whether there are no more rows. The books if they are those of a
  *   range.
  */
 export async function readLog<Book extends { readonly id: number }>(
   query: Query,
-  place: number | string,
+  shard: number | string,
   before: LogPosition,
   most: number,
   columns: string,
@@ -120,7 +121,7 @@ export async function readLog<Book extends { readonly id: number }>(
     return { ids, books, position: { ...before, ...rest }, isEnd: false };
   }
   const { seen, target, xid, number } = before;
-  const rows = await query<Row>(NEXT_ROWS, [place, seen, target, xid, number]);
+  const rows = await query<Row>(NEXT_ROWS, [shard, seen, target, xid, number]);
   const ids = new Set<number>();
   let reached: Row | undefined;
   let range = NO_RANGE;

@@ -30,11 +30,11 @@ const INSERT_GROUPS = `
   ), known as materialized (
     select key, fingerprint, ids from book_requests where key = any($1::text[])
   ), book as materialized (
-    select sent.ordinal, element.place, nextval('books_id_seq') as id, element.book
-    from sent cross join json_array_elements(books::json) with ordinality as element (book, place)
+    select sent.ordinal, element.position, nextval('books_id_seq') as id, element.book
+    from sent cross join json_array_elements(books::json) with ordinality as element (book, position)
     where sent.key is null or sent.key not in (select key from known)
   ), made as (
-    select sent.ordinal, key, fingerprint, coalesce(array_agg(id order by place) filter (where id is not null), '{}') as ids
+    select sent.ordinal, key, fingerprint, coalesce(array_agg(id order by position) filter (where id is not null), '{}') as ids
     from sent left join book using (ordinal)
     where sent.key is null or sent.key not in (select key from known)
     group by sent.ordinal, key, fingerprint

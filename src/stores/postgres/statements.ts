@@ -48,27 +48,27 @@ function statementsFor(staying = '') {
     select ${ID_AND_FIELDS} from ${BOOKS} and ${IS_LIGHT} and ${DURABLY} for ${strength} of books skip locked
   )`;
   const states = `
-    select id, before.id is null as held, ${FIELDS}
+    select id, before.id is null as locked, ${FIELDS}
     from (select id from ${BOOKS}) as books left join before using (id)`;
   return {
     /** Reads books: of large ones the bytes instead of the texts. */
     find: `select id, ${light.join(', ')}, case when not (${IS_LIGHT}) then ${TEXT_BYTES} end as weight from ${BOOKS}`,
     findInFull: `select ${ID_AND_FIELDS} from ${BOOKS}`,
-    /** Changes books, and returns them as they were. Those that others have locked are skipped and `held`, as are large ones. */
+    /** Changes books, and returns them as they were. Those that others have locked are skipped, as are large ones: both are `locked`. */
     update: `
       with change as (select * from ${CHANGES}), ${before('no key update')}, stored as (
         update books set ${set((name) => `coalesce(change.${name}, before.${name})`)}
         from before join change using (id) where ${isOf('before')}
         returning books.id
       ) ${states} where ${allOf('before', 'stored')}`,
-    /** Removes books. Those that others have locked are skipped and `held`. */
+    /** Removes books. Those that others have locked are skipped, and `locked`. */
     remove: `
       with free as materialized (
         select id from ${BOOKS} and ${DURABLY} for update of books skip locked
       ), removed as (
         delete from books using free where ${isOf('free')} returning books.id
       )
-      select id, free.id is null as held from (select id from ${BOOKS}) as books left join free using (id)
+      select id, free.id is null as locked from (select id from ${BOOKS}) as books left join free using (id)
       where ${allOf('free', 'removed')}`,
     /** Locks books and returns them; skips as `update`. */
     lockFree: `with ${staying} ${before('update')} ${states}`,

@@ -3,7 +3,7 @@
 // a pooler in transaction mode. What its statements need, and which relatives of PostgreSQL have it: docs/engines.md.
 
 import type { Book } from '../../books/book.ts';
-import { type BookStore, HEAVY, type Left, StoreUnavailable } from '../../books/store.ts';
+import { type BookStore, HEAVY, type NotAnswered, StoreUnavailable } from '../../books/store.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { prepareIndex } from './book-index.ts';
@@ -13,7 +13,7 @@ import { PostgresFinder } from './finder.ts';
 import { History } from './history.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { listBooks } from './lists.ts';
-import { logPlaces, PLACES, type PlaceOfLog } from './log.ts';
+import { LOG_SHARDS, type LogShard, logShards } from './log.ts';
 import { LogKeeper } from './log-keeper.ts';
 import { pruneLog } from './log-pruning.ts';
 import { NewBooks } from './new-books.ts';
@@ -63,7 +63,7 @@ async function prepare(hosts: Hosts, { mustExist, find, times: { postgres: times
   try {
     const { isNew, shards } = await createStructure(client, times, mustExist);
     if (find) await prepareIndex(client, shards.areSeveral, times);
-    const places = await queryOn(client, times.describe)<PlaceOfLog>(PLACES);
+    const places = await queryOn(client, times.describe)<LogShard>(LOG_SHARDS);
     return { address, isNew, shards, places };
   } finally {
     void client.end();
@@ -99,7 +99,7 @@ function storeOf(
   };
   const find = (ids: readonly number[], deadline: number) =>
     inPlace(findBooks(connections, statements, ids, deadline));
-  const logAt = logPlaces(places, shards);
+  const logAt = logShards(places, shards);
   const history = new History(connections, times.postgres, places, logAt.of, find);
   const writes = async <Result>(work: Promise<Result>): Promise<Result> => {
     const result = await work;
@@ -110,7 +110,7 @@ function storeOf(
     inFlight: 2, // which keeps the server busy while the answers of the first batch are sent
     isNew,
     holdsProcess: false,
-    placeOf: (id) => shards.placeOf(id),
+    shardOf: (id) => shards.shardOf(id),
     countUpTo: async (most) => {
       const deadline = performance.now() + times.postgres.count;
       const [found] = await connections.query('batches', COUNT_UP_TO, [most], deadline);
@@ -171,10 +171,10 @@ async function findBooks(
   { find, findInFull }: Statements,
   ids: readonly number[],
   deadline: number,
-): Promise<readonly (Book | undefined | Left)[]> {
+): Promise<readonly (Book | undefined | NotAnswered)[]> {
   const read = <Row extends Book>(text: string, ids: readonly number[]) =>
     connections.query<Row>('batches', text, [ids], deadline);
-  const found = new Map<number, Book | undefined | Left>();
+  const found = new Map<number, Book | undefined | NotAnswered>();
   const large: number[] = [];
   let weight = 0;
   for (const { weight: bytes, ...book } of await read<LightBook>(find, [...new Set(ids)])) {

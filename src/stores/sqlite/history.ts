@@ -2,7 +2,7 @@
 // `postgres/history.ts`.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { type Changes, HEAVY, type States } from '../../books/store.ts';
+import { HEAVY, type PageOfChanges, type States } from '../../books/store.ts';
 import { FIELDS } from '../columns.ts';
 import { asBook, BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
 import { about, BEGINNING, type LogPosition, LogReader, newestOf } from './log.ts';
@@ -71,7 +71,7 @@ export class History {
    * @param cursor undefined to begin with all books.
    * @param time milliseconds after which the page ends, if it has a book.
    */
-  changes(cursor: unknown, most: number, time: number): Changes | 'gone' {
+  changes(cursor: unknown, most: number, time: number): PageOfChanges | 'gone' {
     const end = performance.now() + time;
     const { number: newest, at } = this.#newest.get() as { number: number; at: number };
     let position = cursor === undefined ? { number: newest, ...RANGE } : this.#positionAt(cursor);

@@ -13,14 +13,14 @@ import {
   type BookList,
   type BookStore,
   type BookUpdate,
-  type Changes,
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
-  type Left,
   type LogReader,
   type LogWriter,
   type LongSearch,
+  type NotAnswered,
+  type PageOfChanges,
   type States,
   StoreUnavailable,
   untilHeavy,
@@ -146,7 +146,7 @@ class SqliteStore implements BookStore {
     return Number(this.#reads.read(() => statement.get(most))?.books);
   }
 
-  async find(ids: readonly number[]): Promise<readonly (Book | undefined | Left)[]> {
+  async find(ids: readonly number[]): Promise<readonly (Book | undefined | NotAnswered)[]> {
     return this.#read(() => untilHeavy(ids, (id) => bookOf(this.#find.get(id))));
   }
 
@@ -158,18 +158,21 @@ class SqliteStore implements BookStore {
     return this.#write(() => this.#writes.insertGroups(groups), deadline, true);
   }
 
-  update(updates: readonly BookUpdate[], deadline: number): Promise<readonly (Book | undefined | Left)[]> {
+  update(
+    updates: readonly BookUpdate[],
+    deadline: number,
+  ): Promise<readonly (Book | undefined | NotAnswered)[]> {
     return this.#write(() => this.#writes.update(updates), deadline);
   }
 
-  remove(ids: readonly number[], deadline: number): Promise<readonly (boolean | Left)[]> {
+  remove(ids: readonly number[], deadline: number): Promise<readonly (boolean | NotAnswered)[]> {
     return this.#write(() => this.#writes.remove(ids), deadline);
   }
 
   changeIf(
     changes: readonly ConditionalChange[],
     deadline: number,
-  ): Promise<readonly (ConditionalOutcome | Left)[]> {
+  ): Promise<readonly (ConditionalOutcome | NotAnswered)[]> {
     return this.#write(() => this.#writes.changeIf(changes), deadline);
   }
 
@@ -182,7 +185,7 @@ class SqliteStore implements BookStore {
       (await this.#search(await this.#startLongFinder(), { search, deadline, mode: found })) as Page;
   }
 
-  async changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'> {
+  async changes(cursor: unknown, most: number, deadline: number): Promise<PageOfChanges | 'gone'> {
     await setImmediate(); // other work first: a thousand may have waited for the same change
     await this.#completeLog(deadline);
     const { page } = this.#times.sqlite;

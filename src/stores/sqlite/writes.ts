@@ -11,7 +11,7 @@ import {
   type ConditionalOutcome,
   type GroupOutcome,
   KEPT_KEYS,
-  type Left,
+  type NotAnswered,
   type Once,
   untilHeavy,
 } from '../../books/store.ts';
@@ -92,15 +92,15 @@ export class Writes {
     return outcomes;
   }
 
-  update(updates: readonly BookUpdate[]): (Book | undefined | Left)[] {
+  update(updates: readonly BookUpdate[]): (Book | undefined | NotAnswered)[] {
     return this.#forATurn(updates, (update) => this.#change(update));
   }
 
-  remove(ids: readonly number[]): (boolean | Left)[] {
+  remove(ids: readonly number[]): (boolean | NotAnswered)[] {
     return this.#forATurn(ids, (id) => this.#removeOne(id));
   }
 
-  changeIf(changes: readonly ConditionalChange[]): (ConditionalOutcome | Left)[] {
+  changeIf(changes: readonly ConditionalChange[]): (ConditionalOutcome | NotAnswered)[] {
     return this.#forATurn(changes, (change) => this.#changeIf(change));
   }
 
@@ -108,7 +108,7 @@ export class Writes {
   #forATurn<Item, Answer extends ConditionalOutcome | boolean>(
     items: readonly Item[],
     answer: (item: Item) => Answer,
-  ): (Answer | Left)[] {
+  ): (Answer | NotAnswered)[] {
     const turn = new Turn(this.#turn);
     return untilHeavy(items, answer, () => turn.isOver);
   }
