@@ -1,7 +1,8 @@
 // Owns: sending single calls to a store in batches. Calls that arrive while a batch is in progress form the next one:
 // no timer and no added wait. Without load, a call is sent at the end of its turn of the event loop; a full batch is
-// sent at once. A call that is not sent in time is refused. Calls that the store leaves out of a batch, since the answers
-// before them are large, go behind those that wait. Calls for different shards are sent apart. Independent of books.
+// sent at once. A call that is not sent in time is refused. A call that the store has not answered, since the answers before
+// it are large, is sent again, after the calls that wait. Calls for different shards are in different batches.
+// Does not: depend on what a call is about.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Histogram } from '../counts.ts';
@@ -28,10 +29,13 @@ interface Batch<Item, Answer> {
   readonly deadline: number;
   timer: NodeJS.Timeout;
   weight: number;
+  readonly notAnswered: Call<Item, Answer>[];
+  /** Calls that the store answers after the others. */
+  readonly late: Promise<void>[];
 }
 
-/** Of a store that does not say where an item is. */
-const HERE: Shard = { server: 0 };
+/** The shard of all items of a store that has only one. */
+const ONLY_SHARD: Shard = { server: 0 };
 
 export const OVERLOADED = new StoreUnavailable(
   'more calls wait than the store can answer in time',
@@ -47,7 +51,7 @@ export const DURATIONS = [
 
 /** The figures of batches at any moment. */
 export interface BatchFigures extends Pick<Batches<never, unknown>, 'waiting' | 'inFlight' | 'durations'> {
-  /** Undefined of jobs that take turns. */
+  /** Undefined for `Turns`. */
   readonly sizes?: Histogram;
 }
 
@@ -57,12 +61,11 @@ export interface BatchFigures extends Pick<Batches<never, unknown>, 'waiting' | 
  */
 export type Carry<Item, Answer> = (items: readonly Item[], deadline: number) => Answers<Answer>;
 
-/** What counts of the items and answers of a batch, if it does. */
+/** The properties of items and answers on which batches depend. Weights are in the unit of the limits. */
 export interface Traits<Item, Answer> {
-  /** Weights in the unit of the limits. */
   readonly weigh?: (item: Item) => number;
   readonly weighAnswer?: (answer: Answer) => number;
-  /** Where an item is: the same object for items that may be in one batch. */
+  /** @returns the same object for items that may be in one batch. */
   readonly shardOf?: (item: Item) => Shard | undefined;
 }
 
@@ -75,13 +78,12 @@ export class Batches<Item, Answer> {
   readonly #waiting: Batch<Item, Answer>[] = [];
   /** Batches in progress, by the server of their shard. */
   readonly #inFlight = new Map<number, number>();
-  /** Of all batches that have ended, failed ones included: their items, and their duration in seconds. */
+  /** Items of each batch that has ended, failed ones included. */
   readonly sizes = new Histogram(SIZES);
+  /** Seconds of each batch that has ended, failed ones included. */
   readonly durations = new Histogram(DURATIONS);
 
-  /**
-   * @param carry answers a batch, in its order; if it rejects, so does every call of the batch.
-   */
+  /** @param carry answers a batch, in its order; if it rejects, so does every call of the batch. */
   constructor(
     carry: Carry<Item, Answer>,
     limits: BatchLimits,
@@ -104,11 +106,9 @@ export class Batches<Item, Answer> {
     return [...this.#inFlight.values()].reduce((all, batches) => all + batches, 0);
   }
 
-  /**
-   * @throws StoreUnavailable if the call is not sent in time, and then never will be; or after the deadline.
-   */
+  /** @throws StoreUnavailable if the call is not sent in time, and then never will be; or after the deadline. */
   call(item: Item): Promise<Answer> {
-    const shard = this.#traits.shardOf?.(item) ?? HERE;
+    const shard = this.#traits.shardOf?.(item) ?? ONLY_SHARD;
     let batch = this.#waiting.findLast((waiting) => waiting.shard === shard);
     if (batch === undefined || this.#isFull(batch)) {
       batch = this.#add(shard, [], performance.now() + this.#times.deadline, 0);
@@ -128,7 +128,7 @@ export class Batches<Item, Answer> {
   #add(shard: Shard, calls: Call<Item, Answer>[], deadline: number, weight: number): Batch<Item, Answer> {
     const wait = Math.min(this.#times.queue, deadline - performance.now());
     const timer = setTimeout(() => this.#expire(batch), wait);
-    const batch = { shard, calls, deadline, weight, timer };
+    const batch = { shard, calls, deadline, weight, timer, notAnswered: [], late: [] };
     this.#waiting.push(batch);
     return batch;
   }
@@ -147,51 +147,40 @@ export class Batches<Item, Answer> {
   }
 
   async #run(batch: Batch<Item, Answer>): Promise<void> {
-    const { shard, calls, deadline } = batch;
+    const { shard, calls, deadline, notAnswered, late } = batch;
     this.#inFlight.set(shard.server, this.#inFlightOn(shard) + 1);
     const began = performance.now();
-    const left: Call<Item, Answer>[] = [];
-    const late: Promise<void>[] = [];
-    await this.#carryOut(calls, deadline, left, late);
-    // No call joins those that are left, since their deadline comes first.
-    if (left.length > 0) this.#add(shard, left, deadline, Number.POSITIVE_INFINITY);
+    await this.#carryOut(batch, calls);
+    // No call joins these, since their deadline comes first.
+    if (notAnswered.length > 0) this.#add(shard, notAnswered, deadline, Number.POSITIVE_INFINITY);
     void Promise.all(late).then(() => clearTimeout(batch.timer));
-    this.sizes.observe(calls.length - left.length);
+    this.sizes.observe(calls.length - notAnswered.length);
     this.durations.observe((performance.now() - began) / 1000);
     this.#inFlight.set(shard.server, this.#inFlightOn(shard) - 1);
     this.#start();
   }
 
-  /**
-   * Settles calls. If the store refuses a batch for something in it, its halves are carried out apart, and so on, until the
-   * refused calls are alone.
-   * @param left gets the calls that were left out, `late` those that are settled later.
-   */
-  async #carryOut(
-    calls: readonly Call<Item, Answer>[],
-    deadline: number,
-    left: Call<Item, Answer>[],
-    late: Promise<void>[],
-  ): Promise<void> {
+  /** If the store refuses some calls for something in them, their halves are carried out apart, until the refused calls are alone. */
+  async #carryOut(batch: Batch<Item, Answer>, calls: readonly Call<Item, Answer>[]): Promise<void> {
+    const { deadline } = batch;
     if (performance.now() >= deadline) return rejectAll(calls, this.#late);
     try {
       const items = calls.map(({ item }) => item);
-      await this.#settle(calls, await this.#carry(items, deadline), left, late);
+      await this.#settle(batch, calls, await this.#carry(items, deadline));
     } catch (error) {
       const isRefused = error instanceof StoreUnavailable && error.kind === 'refused';
       if (!isRefused || calls.length === 1) return rejectAll(calls, error);
       const half = calls.length >> 1;
-      await this.#carryOut(calls.slice(0, half), deadline, left, late);
-      await this.#carryOut(calls.slice(half), deadline, left, late);
+      await this.#carryOut(batch, calls.slice(0, half));
+      await this.#carryOut(batch, calls.slice(half));
     }
   }
 
   /** Lets other work run between large answers: their callers make texts of them. */
   async #settle(
+    { notAnswered, late }: Batch<Item, Answer>,
     calls: readonly Call<Item, Answer>[],
     answers: Awaited<Answers<Answer>>,
-    left: Call<Item, Answer>[],
-    late: Promise<void>[],
   ): Promise<void> {
     // All at once, since one may fail while other work runs. A call is not resolved with the promise itself, because the
     // deadline must still be able to reject it.
@@ -203,7 +192,7 @@ export class Batches<Item, Answer> {
     for (const [position, call] of calls.entries()) {
       const answer = answers[position] as Answer | Promise<Answer> | NotAnswered;
       if (answer === null) {
-        left.push(call);
+        notAnswered.push(call);
       } else if (!(answer instanceof Promise)) {
         call.resolve(answer);
         weight += this.#traits.weighAnswer?.(answer) ?? 0;
