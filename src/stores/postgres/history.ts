@@ -1,5 +1,5 @@
-// Owns: pages of changes, the states of a book, and looking for changes, in the log in PostgreSQL (rules H1 to H4). Twin of
-// `sqlite/history.ts`.
+// Owns: what the log in PostgreSQL says (rules H1 to H4): pages of changes, the states of a book, and whether there are later
+// changes. Twin of `sqlite/history.ts`.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { QueryResultRow } from 'pg';
@@ -17,12 +17,12 @@ export const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1
 const microseconds = (at: string) =>
   `case when isfinite(${at}) then (extract(epoch from ${at}) * 1000000)::bigint::text else ${at}::text end`;
 
-/** Names the server, one life of it, and the log on it: a server that was promoted, or whose backup was restored, has another life. */
+/** Identifies the server, its timeline and its log. All three change after a promotion or a restore. */
 const SERVER = `
   (pg_control_system()).system_identifier || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
     || '/' || 'book_log'::regclass::oid`;
 
-/** Of the shard $1; `newest` is its newest row, which is still there later unless the server was restored. */
+/** The server and the newest row of the shard $1. The row is still there later, unless the server was restored. */
 const shardWith = (more: string) => `
   select ${SERVER} as server, newest.xid || '/' || newest.number || '/' || ${microseconds('newest.at')} as newest, ${more}
   from book_log_state as state cross join lateral (
@@ -32,25 +32,25 @@ const shardWith = (more: string) => `
 const SHARD_NOW = shardWith('state.place as shard, pg_current_snapshot()::text as now');
 
 /**
- * With whether it has all that follows a page that saw the snapshot $2 and had the newest row $3: no row was removed of a transaction
- * that was in progress then.
+ * Also whether the shard has all changes after a page that saw the snapshot $2 when the newest row was $3. It lacks some if a row was
+ * removed of a transaction that was in progress then.
  */
-const SHARD = shardWith(`
+const SHARD_SINCE = shardWith(`
   pruned < pg_snapshot_xmin($2::pg_snapshot)
     and exists (
       select from book_log where place = $1 and xid = split_part($3, '/', 1)::xid8
         and number = split_part($3, '/', 2)::bigint and ${microseconds('at')} = split_part($3, '/', 3)
     ) and pg_visible_in_snapshot(began, $2::pg_snapshot) as "isKnown"`);
 
-/** Whether there are rows that the snapshot $2 does not see. */
+/** Whether the shard $1 has rows that the snapshot $2 does not see. */
 const HAS_MORE = `
   select pg_current_snapshot()::text as now, exists (select from ${behind(1)}) as "hasMore"
   from (select $1::bigint as place, $2::pg_snapshot as seen, '0'::xid8 as xid, 0::bigint as number) as state`;
 
-/** When the log begins, or what is kept of it. */
+/** When the kept part of the log begins. */
 const BEGAN = '(select at from book_log where place = $1 order by xid, number limit 1)';
 
-/** When the latest changes of books were noted. */
+/** When the latest change of each book was noted. */
 const LATEST = `
   select id, ${milliseconds(`coalesce(
     (select at from ${about('$1', 'id', 'order by number desc limit 1')} order by number desc limit 1), ${BEGAN}
@@ -61,9 +61,10 @@ const ID = '$2::bigint';
 const AT = `${milliseconds('at')} as at`;
 const ROW = `select ${FIELDS} from ${about('$1', ID)} where ${hasChange('$3::bigint')} and ${changeOf(ID)} = $3`;
 
-/** Rows about a book that are older than one of them, the newest first, that are read together; and none after heavy ones. */
+/** The most rows about a book that are read together. */
 const ROWS = 100;
 const NEWEST = `order by number desc limit ${ROWS}`;
+/** Rows about the book $2 before the number $3, the newest first, and none after heavy ones. */
 const OLDER_ROWS = `
   select change, ${AT}, ${FIELDS} from (
     select *, sum(bytes) over (order by change desc) - bytes as before from (
@@ -71,7 +72,7 @@ const OLDER_ROWS = `
       from ${about('$1', ID, `and number < $3 ${NEWEST}`)} ${NEWEST}
     ) as rows
   ) as rows where before < ${HEAVY} order by change desc`;
-/** With the present state before them, of the same moment. */
+/** The present state before such rows, all from one snapshot. */
 const ALL_ROWS = `
   select null::bigint as change, null::float8 as at, ${FIELDS} from books where id = $2
   union all (${OLDER_ROWS}) order by change desc nulls first`;
@@ -86,7 +87,7 @@ interface ShardInCursor extends LogPosition, ShardNow {
   readonly shard: number;
 }
 
-/** Of the values in a cursor. */
+/** The values of a shard in a cursor. */
 const NAMES = ['shard', 'server', 'newest', 'seen', 'target', 'xid', 'number', 'next', 'last'] as const;
 const NUMBERS: ReadonlySet<string> = new Set(['shard', 'number', 'next', 'last']);
 
@@ -126,10 +127,10 @@ export class History {
 
   /** @param cursor undefined to begin with all books. */
   async changes(cursor: unknown, most: number, deadline: number): Promise<PageOfChanges | 'gone'> {
-    const shards = cursor === undefined ? await this.#begin(deadline) : readCursor(cursor);
+    const shards = cursor === undefined ? await this.#begin(this.#queryBy(deadline)) : readCursor(cursor);
     if (shards === undefined) return 'gone';
     try {
-      for (let left = shards.length; left > 0; left -= 1) {
+      for (let unread = shards.length; unread > 0; unread -= 1) {
         const [first, ...others] = shards as [ShardInCursor, ...ShardInCursor[]];
         const read = await this.#read(first, most, deadline);
         if (read === 'gone') return 'gone';
@@ -137,7 +138,7 @@ export class History {
         // A shard with changes comes again after the others. All books come first.
         const isInRange = after.next <= after.last;
         shards.splice(0, shards.length, ...(isInRange ? [after, ...others] : [...others, after]));
-        if (changes.length > 0 || left === 1) return { changes, cursor: cursorOf(shards) };
+        if (changes.length > 0 || unread === 1) return { changes, cursor: cursorOf(shards) };
       }
     } catch (error) {
       if (codeOf(error)?.startsWith(INVALID_VALUE)) return 'gone'; // the cursor has texts that are no snapshots
@@ -146,10 +147,10 @@ export class History {
     return 'gone'; // it has no shards
   }
 
-  /** @returns the shards, of which the first one has all books. */
-  async #begin(deadline: number): Promise<ShardInCursor[]> {
+  /** @returns the shards. The first one has the range of all books. */
+  async #begin(query: Query): Promise<ShardInCursor[]> {
     const found = await Promise.all(
-      this.#shards.map(({ shard }) => this.#query<ShardNow & LogShard>(SHARD_NOW, [shard], deadline)),
+      this.#shards.map(({ shard }) => query<ShardNow & LogShard>(SHARD_NOW, [shard])),
     );
     return found.flat().map(({ shard, now, server, newest }, position) => {
       const range = position === 0 ? { next: 1, last: Number.MAX_SAFE_INTEGER } : NO_RANGE;
@@ -163,21 +164,21 @@ export class History {
     most: number,
     deadline: number,
   ): Promise<{ changes: PageOfChanges['changes']; after: ShardInCursor } | 'gone'> {
-    const query: Query = (text, values = []) => this.#query(text, values, deadline);
+    const query = this.#queryBy(deadline);
     for (let before: LogPosition = position, count = most; ; ) {
       const { ids, position: after, isEnd } = await readLog(query, shard, before, count, 'id');
       if (ids.length === 0 && !isEnd) {
         before = after;
         continue;
       }
-      const dates = await this.#latest(ids, deadline); // in this order: a change in between comes again
+      const dates = await this.#latest(query, ids); // in this order: a change in between comes again
       const books = ids.length === 0 ? [] : await this.#find(ids, deadline);
       if (books.includes(null)) {
         count = Math.max(1, count >> 1);
         continue;
       }
       // Last: the log has not been pruned before it was read, and the page is not newer than its newest row.
-      const [now] = await query<ShardNow & { isKnown: boolean }>(SHARD, [shard, position.seen, newest]);
+      const [now] = await query<ShardNow & { isKnown: boolean }>(SHARD_SINCE, [shard, position.seen, newest]);
       if (now?.server !== server || !now.isKnown) return 'gone';
       const changes = ids.map((id, index) => ({
         id,
@@ -189,18 +190,17 @@ export class History {
   }
 
   /** When the latest change of each book was noted. */
-  async #latest(ids: readonly number[], deadline: number): Promise<ReadonlyMap<number, number>> {
+  async #latest(query: Query, ids: readonly number[]): Promise<ReadonlyMap<number, number>> {
     const all = await Promise.all(
       [...Map.groupBy(ids, this.#shardOf)].map(([shard, ids]) =>
-        this.#query<{ id: number; at: number }>(LATEST, [shard, ids], deadline),
+        query<{ id: number; at: number }>(LATEST, [shard, ids]),
       ),
     );
     return new Map(all.flat().map(({ id, at }) => [id, at]));
   }
 
   states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
-    const query: Query = (text, values = []) => this.#query(text, values, deadline);
-    return statesOf(query, this.#shardOf(id), id, before, most);
+    return statesOf(this.#queryBy(deadline), this.#shardOf(id), id, before, most);
   }
 
   /** Calls back after each write of this process and, somewhat later, of others. @returns ends that. */
@@ -222,30 +222,29 @@ export class History {
   async #lookForOthers(onChange: () => void, signal: AbortSignal): Promise<void> {
     const seen = new Map<number, string>();
     while (!signal.aborted) {
-      const deadline = performance.now() + this.#times.query;
+      const query = this.#queryBy(performance.now() + this.#times.query);
       let hasMore = false;
       for (const { shard, now } of this.#shards) {
-        const found = await this.#query<{ now: string; hasMore: boolean }>(
-          HAS_MORE,
-          [shard, seen.get(shard) ?? now],
-          deadline,
-        ).catch(() => []); // requests report it
-        if (found[0] === undefined) continue;
-        hasMore ||= found[0].hasMore || !seen.has(shard);
-        seen.set(shard, found[0].now);
+        const values = [shard, seen.get(shard) ?? now];
+        const asked = query<{ now: string; hasMore: boolean }>(HAS_MORE, values);
+        const [found] = await asked.catch(() => []); // requests report it
+        if (found === undefined) continue;
+        hasMore ||= found.hasMore || !seen.has(shard);
+        seen.set(shard, found.now);
       }
       if (hasMore) onChange();
       await pause(this.#times.changesPause, undefined, { ref: false, signal }).catch(() => {});
     }
   }
 
-  #query<Row extends QueryResultRow>(text: string, values: unknown[], deadline: number): Promise<Row[]> {
-    return this.#connections.query('batches', text, values, deadline);
+  #queryBy(deadline: number): Query {
+    return (text, values = []) => this.#connections.query('batches', text, values, deadline);
   }
 }
 
 /**
- * States of a book, whose rows are in a shard of the log.
+ * The states of a book.
+ * @param shard of the log, with the rows about the book.
  * @param before the number of a change; undefined to begin with the present state.
  */
 export async function statesOf(
@@ -276,7 +275,7 @@ function cursorOf(shards: readonly ShardInCursor[]): unknown[] {
   return shards.map((shard) => NAMES.map((name) => shard[name]));
 }
 
-/** @returns undefined if it is not one of this store. */
+/** @returns undefined if the cursor is not one of this store. */
 function readCursor(cursor: unknown): ShardInCursor[] | undefined {
   if (!Array.isArray(cursor)) return undefined;
   const shards = cursor.map((values) => {
