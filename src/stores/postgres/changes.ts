@@ -31,7 +31,7 @@ interface Call extends PromiseWithResolvers<ConditionalOutcome> {
 export class BookChanger {
   readonly #connections: Connections;
   readonly #statements: Statements;
-  /** By the id of each book that waits by itself: the calls that come next. */
+  /** The next calls of each book that waits alone, by its id. */
   readonly #alone = new Map<number, Call[]>();
 
   constructor(connections: Connections, statements: Statements) {
@@ -44,7 +44,7 @@ export class BookChanger {
     for (const { id, changes } of updates) merged.set(id, { ...merged.get(id), ...changes });
     const changes = [...merged].map(([id, changes]) => ({ id, ...changes }));
     const rows = await this.#query(this.#statements.update, columnsOf(ID_AND_NAMES, changes), deadline);
-    // They are as they were; the changes applied to them are known.
+    // The statement returns the books before the changes; each call gets its book after its own change.
     const states = new Map(rows.map((row) => [row.id, row]));
     return updates.map(({ id, changes }) => {
       const row = states.get(id);
@@ -77,7 +77,7 @@ export class BookChanger {
     return this.#connections.query<Row>('batches', text, columns, deadline);
   }
 
-  /** Calls that arrive while their book waits are carried out together after it. */
+  /** Calls that arrive while their book waits are carried out together afterwards. */
   #callAlone(change: Change, deadline: number): Promise<ConditionalOutcome> {
     const call = { change, deadline, ...Promise.withResolvers<ConditionalOutcome>() };
     const waiting = this.#alone.get(change.id);
@@ -103,14 +103,14 @@ export class BookChanger {
       } catch (error) {
         for (const { reject } of inTime) reject(error);
       }
-      for (const { reject } of calls) reject(OVERDUE); // those that are not settled
+      for (const { reject } of calls) reject(OVERDUE); // which only affects calls that are not settled
     }
     this.#alone.delete(id);
   }
 
   /**
    * Carries out changes in their order, in one transaction that has locked their books (rule E3).
-   * @param pool `held` waits for the locks of others; `batches` skips those books, and large ones.
+   * @param pool `held` waits for the locks of others; `batches` skips locked books, and large ones.
    */
   #carryOut(
     pool: 'batches' | 'held',
@@ -141,7 +141,7 @@ export class BookChanger {
       const write = async (text: string, columns: readonly unknown[][]) => {
         const all = columns[0]?.length;
         if (all === 0) return;
-        // Else a write that a trigger of an operator has skipped would be acknowledged.
+        // Otherwise a write that an operator's trigger has skipped would be acknowledged.
         if ((await query(text, [...columns])).length !== all)
           throw new StoreUnavailable(`a trigger has skipped some of the writes: ${all}`, 'refused');
       };

@@ -8,10 +8,10 @@ import type { Connections } from './connections.ts';
 import type { LogShard } from './log.ts';
 
 /**
- * Removes the oldest rows of the shard $1: those older than $2 milliseconds, up to the first one that is not. A time to come is that
- * of a clock that was wrong. Rows have to be found old for $4 milliseconds, so a clock that is wrong for less removes nothing. The
- * newest of the old ones stays, without its content: readers who wait have read it. So do those after a transaction that is in
- * progress in the snapshot $3: readers have not seen what it writes. At most $5 rows are removed.
+ * Removes at most $5 rows of the shard $1 that are older than $2 milliseconds: the oldest ones, up to the first young row. A row with a
+ * time to come counts as old, since a clock was wrong. Rows have to be found old for $4 milliseconds, so a clock that is wrong for less
+ * time removes nothing. The newest old row stays, without its content, because cursors point to it. Rows also stay from a transaction
+ * on that is in progress in the snapshot $3: readers have not seen its rows.
  * @param isRead a condition for rows that may be removed.
  */
 export const pruneStatement = (isRead: string) => `
@@ -47,28 +47,28 @@ export const pruneStatement = (isRead: string) => `
   )
   select count(*) = $5 as "isMore" from gone`;
 
-/** Removes the events of the shard $1 that are older than $2 milliseconds and of which no row is left. */
+/** Removes the events of the shard $1 that are older than $2 milliseconds and have no more rows. */
 export const REMOVE_EVENTS = `
   delete from book_events where place = $1 and at < now() - $2 * interval '1 millisecond'
     and not exists (select from book_log where book_log.place = $1 and part_of = book_events.number)`;
 
-/** Notes that old rows of the shard $1 were looked for, unless it was less than $2 milliseconds ago. */
+/** Notes that old rows of the shard $1 were looked for, unless this was noted less than $2 milliseconds ago. */
 export const NOTE_LOOK = `
   update book_log_state set looked = now()
   where place = $1 and (looked is null or looked > now() or looked <= now() - $2 * interval '1 millisecond')`;
 
-/** Evaluated by the server of the shard, which a statement that writes is not. */
+/** The present snapshot of the server of the shard $1. A statement that writes would get that of the coordinator of Citus. */
 const NOW = 'select pg_current_snapshot()::text as now from book_log_state where place = $1';
 
+const numberOfThe = (order: 'asc' | 'desc') =>
+  `(select number from book_log where place = $1 order by xid ${order}, number ${order} limit 1)`;
 /** About how many changes the shard $1 has. */
-const COUNT = ['desc', 'asc'].map((order) => {
-  return `(select number from book_log where place = $1 order by xid ${order}, number ${order} limit 1)`;
-});
+const COUNT = `select (${numberOfThe('desc')} - ${numberOfThe('asc')} + 1)::float8 as count`;
 
-/** Rows that are removed together. */
+/** The most rows that are removed together. */
 const PRUNED = 1000;
 
-/** Removing what is old from the log. */
+/** The regular removal of old rows. */
 export interface Pruning {
   /** About how many changes the log had at the latest look; undefined before the first one. */
   changes: number | undefined;
@@ -76,8 +76,8 @@ export interface Pruning {
 }
 
 /**
- * Removes rows of the log that are older than they are kept, from time to time.
- * @param kept milliseconds.
+ * Removes old rows of the log from time to time.
+ * @param kept milliseconds for which rows are kept.
  * @param isFound whether only rows that the index has may be removed.
  */
 export function pruneLog(
@@ -114,9 +114,7 @@ export function pruneLog(
     let sum = 0;
     for (const { shard } of shards) {
       if (kept < Number.POSITIVE_INFINITY) await prune(shard).catch(() => {});
-      sum +=
-        (await ask<{ count: number }>(`select (${COUNT.join(' - ')} + 1)::float8 as count`, shard))?.count ??
-        0;
+      sum += (await ask<{ count: number }>(COUNT, shard))?.count ?? 0;
     }
     pruning.changes = sum;
   };

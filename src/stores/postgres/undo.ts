@@ -1,5 +1,5 @@
-// Owns: what an undo reads and writes in PostgreSQL (rule H5), and its events. Each method is called within a transaction, by its way
-// to send a statement. Twin of `sqlite/undo.ts`.
+// Owns: the log and the books as an undo reads and writes them in PostgreSQL (rule H5), and events. Each method runs within a
+// transaction that its caller has started. Twin of `sqlite/undo.ts`.
 
 import { FIELD_NAMES } from '../../books/book.ts';
 import { type IdRange, joined } from '../../books/id-ranges.ts';
@@ -33,7 +33,7 @@ import { about, type LogShards } from './log.ts';
 import type { Query } from './query.ts';
 import { DURABLY, type Statements } from './statements.ts';
 
-/** Rows of the log that are read together, and bytes of their texts. */
+/** The most rows of the log that are read together, and the most bytes of their texts. */
 const ROWS = 10_000;
 const BYTES = 8 * 1024 * 1024;
 
@@ -41,11 +41,12 @@ const KNOWN = 'select fingerprint, ids from book_requests where key = $1';
 const CLAIM = `
   insert into book_requests (key, fingerprint, ids) select $1, $2, '{}' where ${DURABLY} on conflict (key) do nothing returning key`;
 
-/** The row that has the change $1. */
+/** The book whose change has the number $1. */
 const ROW = `
   select last - number + $1::bigint as book from book_log join book_log_state using (place)
   where ${hasChange('$1::bigint')} and book > 0 and xid >= began order by number limit 1`;
 
+/** The oldest row of each shard since the beginning of its log. */
 const OLDEST = `
   select ${milliseconds('oldest.at')} as at, oldest.xid = began as "isBeginning", has_all as "hasAll"
   from book_log_state as state cross join lateral (
@@ -58,7 +59,7 @@ const NEW = `
   where ${DURABLY}`;
 const BEGIN = `
   insert into book_events (place, number, at, kind, name) values ($1, $2, to_timestamp($3::bigint / 1000000.0), $4, $5)`;
-/** At another shard than the first: there, rows of the log are a part of it as well. */
+/** Starts the event in another shard than the first, where rows of the log become a part of it as well. */
 const JOIN = `
   insert into book_events (place, number, kind) values ($1, $2, $3)
   on conflict (place, number) do update set is_open = true`;
@@ -67,14 +68,14 @@ const LEAVE = 'update book_events set is_open = false where place = $1 and numbe
 const END = `
   update book_events set is_open = false, books = books + $3, work = coalesce($4::json, work) where place = $1 and number = $2`;
 
-/** Of two that bring the same book back, one waits here for the other. */
+/** If two undos bring the same book back, one waits here for the other. */
 const BE_ALONE = 'select from book_log_state where place = $1 for no key update';
 
-/** Equal for equal states. */
+/** SQL for a text that is equal for equal states of a book. */
 const stateOf = (row: string) =>
   `case when ${row}.title is not null then encode(sha256(convert_to(row(${FIELD_NAMES.map((name) => `${row}.${name}`)})::text, 'UTF8')), 'base64') end`;
 
-/** Of the books of $1: the first selected change, and how many rows there are from it on, with the bytes of their texts. */
+/** For each book of $1, its first selected change, the number of its rows from that one on, and the bytes of their texts. */
 const pastsWith = (condition: string, shard: number) => `
   select wanted.id, first.number as first, rows, bytes from unnest($1::bigint[]) as wanted (id) cross join lateral (
     select min(number) as number from ${about(`${shard}`, 'wanted.id')} where ${condition}
@@ -83,7 +84,7 @@ const pastsWith = (condition: string, shard: number) => `
     from ${about(`${shard}`, 'wanted.id')} where about.number >= first.number
   ) as past order by id`;
 
-/** Of the books of $1: their changes from those of $2 on. */
+/** For each book of $1, its changes from the number of $2 on. */
 const changesWith = (condition: string, shard: number) => `
   select wanted.id, rows.* from unnest($1::bigint[], $2::bigint[]) as wanted (id, first) cross join lateral (
     select number, coalesce(${condition}, false) as "isSelected", ${stateOf('about')} as state
@@ -91,7 +92,7 @@ const changesWith = (condition: string, shard: number) => `
   ) as rows order by id, number`;
 const PRESENT = `select id, ${stateOf('books')} as state from books where id = any($1::bigint[])`;
 
-/** For the books of $1, which the rows of $2 at the shard $3 are about. */
+/** The rows with the numbers $2 in the shard $3, which are about the books $1. */
 const BEFORE = `
   unnest($1::bigint[], $2::bigint[]) as wanted (id, number)
   join book_log as log on log.place = $3 and log.book = wanted.id and log.number = wanted.number`;
@@ -101,7 +102,7 @@ const CHANGE = `
 const BRING_BACK = `
   insert into books (${ID_AND_FIELDS}) select wanted.id, ${FIELD_NAMES.map((name) => `log.${name}`)} from ${BEFORE} returning id`;
 
-/** A condition for the changes of a book in a shard of the log. */
+/** A condition for the selected rows of a shard. */
 function conditionOf(selection: Selection, shard: number, id = 'book'): string {
   if ('event' in selection) return `part_of = ${selection.event}`;
   if ('change' in selection) return `${changeOf(id)} = ${selection.change}`;
@@ -126,10 +127,7 @@ interface ChangeRow {
   readonly state: string | null;
 }
 
-interface PresentRow {
-  readonly id: number;
-  readonly state: string | null;
-}
+type PresentRow = Pick<ChangeRow, 'id' | 'state'>;
 
 export class PostgresLogReader implements LogReader {
   protected readonly query: Query;
@@ -207,7 +205,7 @@ export class PostgresLogReader implements LogReader {
     return ids.filter((id) => id <= end).map((id) => found.get(id) as PastBook);
   }
 
-  /** The books of a shard that are there. */
+  /** The present states of the books of a shard that are there. */
   protected present(_place: number, ids: readonly number[]): Promise<PresentRow[]> {
     return this.query<PresentRow>(PRESENT, [ids]);
   }
@@ -254,12 +252,13 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
     return event;
   }
 
-  /** Later writes at a shard are a part of the event as well. */
+  /** From now on, changes in a shard are a part of the event as well. */
   async join(shard: number): Promise<void> {
     if (this.#event === undefined || shard === this.shards.first) return;
     await this.query(JOIN, [shard, this.#event.number, this.#event.kind]);
   }
 
+  /** Changes in the shard are no longer a part of the event. */
   async leave(shard: number): Promise<void> {
     if (this.#event !== undefined && shard !== this.shards.first)
       await this.query(LEAVE, [shard, this.#event.number]);
@@ -307,7 +306,7 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
   }
 }
 
-/** The first ones, which have no more rows and texts than are read together; at least one. */
+/** The first books whose rows and texts can be read together; at least one. */
 function within(pasts: readonly Past[]): Past[] {
   let rows = 0;
   let bytes = 0;
