@@ -222,8 +222,7 @@ export class PostgresFinder {
     }
     this.unindexed = state.unindexed;
     if (state.unindexed === 0) {
-      const compare = async () => (await this.#keeper?.compare(deadline)) ?? true;
-      this.#isCompared ||= await compare().catch(() => true); // counting may take too long
+      this.#isCompared ||= (await this.#keeper?.compare(deadline).catch(() => true)) ?? true; // counting may take too long
       return false;
     }
     const end = performance.now() + idlePause;

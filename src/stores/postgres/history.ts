@@ -1,4 +1,4 @@
-// Owns: what the log in PostgreSQL says (rules H1 to H4): pages of changes, the states of a book, and whether there are later
+// Owns: reading pages of changes and the states of a book from the log in PostgreSQL (rules H1 to H4), and looking for later
 // changes. Twin of `sqlite/history.ts`.
 
 import { setTimeout as pause } from 'node:timers/promises';

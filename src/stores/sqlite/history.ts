@@ -1,4 +1,4 @@
-// Owns: what the log in a SQLite file says (rules H1, H2 and H4): pages of changes, and the states of a book. Twin of
+// Owns: reading pages of changes and the states of a book from the log in a SQLite file (rules H1, H2 and H4). Twin of
 // `postgres/history.ts`.
 
 import type { DatabaseSync } from 'node:sqlite';
