@@ -1,5 +1,5 @@
 // Owns: every duration of the service and of its commands, in milliseconds: timeouts, pauses, intervals, lifetimes. Sums and
-// multiples of them stand where they are used. Pauses "with jitter" are from half to one and a half of what stands here.
+// multiples of them stand where they are used. Pauses "with jitter" are from half to one and a half times their value.
 // Does not: have sizes, counts and other limits, which stand where they are used; or read a clock.
 
 const SECOND = 1000;

@@ -131,7 +131,7 @@ export class Followers<Answer> {
         const answer = await reading.read();
         for (const { resolve } of reading.readers) {
           resolve(answer);
-          await nextTurn(); // each makes an answer of it, which takes room
+          await nextTurn(); // each request makes an answer, which takes room
         }
       } catch (error) {
         // The next reads would take as long to fail.

@@ -12,7 +12,7 @@ const LAST_LIKELY_YEAR = 2100;
 /** Bytes of a piece: it is read while the rows of the piece before it are stored. */
 const PIECE_BYTES = 1024 * 1024;
 
-/** What an import has done so far. The books that it counts are durable; in a dry run, they would be. */
+/** The progress of an import. The books that it counts are durable; in a dry run, they would be. */
 export class Tally {
   read = 0;
   /** How many of the records that were read are rejected. */

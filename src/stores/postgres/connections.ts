@@ -102,7 +102,7 @@ export class Connections {
 
   /**
    * Sends one statement, and returns its rows. One whose outcome is unknown is not retried. Nothing is sent after the
-   * deadline, and the server ends what is in progress then.
+   * deadline, when the server also ends a statement in progress.
    * @param name for a statement that takes longer to plan than to run. Each connection plans it once, unless a pooler is in between.
    * @throws StoreUnavailable
    */
@@ -114,11 +114,11 @@ export class Connections {
     name?: string,
   ): Promise<Row[]> {
     const { query: silence, statement } = this.#times;
-    return this.#send(kind, deadline, async (client, left) => {
+    return this.#send(kind, deadline, async (client, limit) => {
       const send = (name?: string) => client.query<Row>({ name, text, values });
-      if (client.limited.isLimited && left === statement[kind])
+      if (client.limited.isLimited && limit === statement[kind])
         return (await client.answered(send(name), silence)).rows;
-      const sent = [client.begin(left), send(), client.query('commit')] as const;
+      const sent = [client.begin(limit), send(), client.query('commit')] as const;
       return (await client.answered(Promise.all(sent), silence))[1].rows;
     });
   }
@@ -133,8 +133,8 @@ export class Connections {
     deadline: number,
     work: (query: Query) => Promise<Result>,
   ): Promise<Result> {
-    return this.#send(kind, deadline, async (client, left) => {
-      const begun = client.begin(left);
+    return this.#send(kind, deadline, async (client, limit) => {
+      const begun = client.begin(limit);
       begun.catch(() => {}); // each statement reports it
       const query: Query = async (text, values = []) => {
         if (performance.now() >= deadline) throw OVERDUE;
@@ -155,15 +155,15 @@ export class Connections {
   async #send<Result>(
     kind: StatementPool,
     deadline: number,
-    send: (client: Client, left: number) => Promise<Result>,
+    send: (client: Client, limit: number) => Promise<Result>,
   ): Promise<Result> {
     const { statement, notice, retryPause } = this.#times;
     for (let attempt = 1; ; attempt += 1) {
       const client = await this.#connect(kind, deadline);
-      const left = Math.min(statement[kind], deadline - notice - performance.now());
+      const limit = Math.min(statement[kind], deadline - notice - performance.now());
       try {
-        if (left <= 0) throw OVERDUE;
-        const result = await send(client, left);
+        if (limit <= 0) throw OVERDUE;
+        const result = await send(client, limit);
         client.release();
         return result;
       } catch (error) {
@@ -173,7 +173,7 @@ export class Connections {
         const rest = Math.random() * retryPause * 2 ** attempt;
         const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');
         if (!isTakenBack || attempt === MAX_ATTEMPTS || performance.now() + rest >= deadline) {
-          const isLate = code === CANCELED && left < statement[kind];
+          const isLate = code === CANCELED && limit < statement[kind];
           throw isLate ? new StoreUnavailable(error, 'late') : this.unavailable(error);
         }
         this.#retries += 1;

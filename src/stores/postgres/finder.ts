@@ -113,7 +113,7 @@ export class PostgresFinder {
       const select: Select = async (kind, text, values) => {
         const limit = Math.min(statement[kind], end - notice - performance.now());
         if (limit <= 0) throw LONG;
-        client.query(before + beginWithin(limit)).catch(() => {}); // if it fails, so does what follows
+        client.query(before + beginWithin(limit)).catch(() => {}); // if it fails, so does the next statement
         before = 'commit; ';
         return queryOn(client, limit + notice)(text, values).catch((error) => {
           throw codeOf(error) === CANCELED ? LONG : error;
@@ -209,7 +209,7 @@ export class PostgresFinder {
     }
   }
 
-  /** Indexes for about a second, after which it is time to count again. @returns whether more is left. */
+  /** Indexes for about a second, after which it is time to count again. @returns whether books remain. */
   async #indexMore(signal: AbortSignal): Promise<boolean> {
     const { idlePause, indexStatement } = this.#times;
     const deadline = performance.now() + indexStatement;

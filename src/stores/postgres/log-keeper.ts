@@ -1,6 +1,5 @@
-// Owns: noticing, while the service runs, that another program has emptied the log of changes or taken a part of it away; then the
-// log begins again.
-// Does not: look on Citus, where only a start does.
+// Owns: beginning the log of changes again, while the service runs, after another program has emptied it or taken a part of it away.
+// Does not: look on Citus, where only a start looks.
 
 import { StoreUnavailable } from '../../books/store.ts';
 import { within } from '../../within.ts';

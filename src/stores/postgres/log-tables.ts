@@ -99,16 +99,15 @@ const ONE_SHARD = [
 ];
 
 /** Builds before the release kept events in the log, as rows about book 0 with the name as the title. On Citus they had none. */
-const MOVE_EVENTS = [
-  `insert into book_events (number, at, kind, name, books, is_open)
+const MOVE_EVENTS = `
+  insert into book_events (number, at, kind, name, books, is_open)
     select number, at, event, title, (
       select coalesce(sum(last - book + 1), 0) from book_log where part_of = events.number and book > 0
     ), false
-    from book_log as events where place = 0 and book = 0 and event in ('import', 'undo') and part_of is null`,
-];
+    from book_log as events where place = 0 and book = 0 and event in ('import', 'undo') and part_of is null`;
 const moveEvents = (isDistributed: boolean) => [
   ...EVENTS,
-  ...(isDistributed ? DISTRIBUTE_EVENTS : MOVE_EVENTS),
+  ...(isDistributed ? DISTRIBUTE_EVENTS : [MOVE_EVENTS]),
   'alter table book_log_state add column began xid8, add column has_all boolean not null default false',
   isDistributed
     ? "update book_log_state set began = '3'"
@@ -186,8 +185,8 @@ const IS_OWN = `
 const LACKS_CHANGES = 'select count(*) > 0 as "lacksChanges" from book_index_state where version = 0';
 
 /**
- * Whether the sequence, if this role may set it, is behind the log. The highest numbers are those of the newest row and, in a log that
- * has started again, of the rows before that.
+ * Whether the sequence is behind the log; null if this role may not set it. The newest row has the highest number; in a log that has
+ * started again, a row before its beginning may have a higher one.
  */
 const IS_BEHIND = `
   select case when has_sequence_privilege('book_log_number', 'update') then greatest(
@@ -259,7 +258,7 @@ export async function stepsToLog(query: Query, isDistributed: boolean): Promise<
     'delete from book_log_state',
     CATCH_UP,
     ...(isDistributed ? [EACH_SHARD] : ONE_SHARD),
-    // An index that has followed before would not know what it lacks.
+    // An older index would miss the changes before this beginning.
     `do $$ begin if to_regclass('book_index_state') is not null then truncate book_index_state; end if; end $$`,
   ];
 }

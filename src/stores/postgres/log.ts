@@ -69,7 +69,8 @@ export const NO_RANGE = { next: 1, last: 0 };
 
 /**
  * SQL for the rows that a reader lacks, in three kinds: the rest of its transaction; later transactions; transactions that were in
- * progress in the snapshot `seen`. Midway, only those after its transaction count. `state` is its position.
+ * progress in the snapshot `seen`. A reader that is midway has the rows before its position already. `state`
+ * is the position.
  * @param limit of each kind. It makes a planner read the rows in their order.
  */
 export const behind = (limit: number | 'all', condition = 'true') => {

@@ -21,7 +21,7 @@ const FENCE = `
   from (select pg_current_wal_flush_lsn() as flushed, pg_current_wal_insert_lsn() as written offset 0) as log,
     pg_control_system(), set_config('synchronous_commit', 'local', true)`;
 
-// The timeline of the stream is that of what is replayed, or a newer one. A promoted server has no stream.
+// The stream has the timeline of the replayed WAL, or a newer one. A promoted server has no stream.
 const LOOK = `
   select received_tli = $1 and status = 'streaming' as follows, pg_last_wal_replay_lsn() >= $2 as "hasReplayed",
     not exists (${PARTIAL}) as "isWhole",
@@ -147,8 +147,8 @@ export class Standby {
     const fence = Object.values(asked as object);
     const client = this.#idle.pop() ?? (await this.#connect(end));
     try {
-      for (let left = end - performance.now(); left > 0; left = end - performance.now()) {
-        const [state] = await queryOn(client, left)<State>(LOOK, fence);
+      for (let time = end - performance.now(); time > 0; time = end - performance.now()) {
+        const [state] = await queryOn(client, time)<State>(LOOK, fence);
         if (!state?.isRight) throw this.#wrong(NO_STANDBY);
         if (!state.isWhole) throw this.#wrong(HIDDEN);
         if (!state.follows) throw new Error('it does not follow the primary');

@@ -58,14 +58,14 @@ function statementsFor(staying = '') {
     /** Reads books, with the bytes of large texts instead of the texts. */
     find: `select id, ${light.join(', ')}, case when not (${IS_LIGHT}) then ${TEXT_BYTES} end as weight from ${BOOKS}`,
     findInFull: `select ${ID_AND_FIELDS} from ${BOOKS}`,
-    /** Changes books, and returns them as they were. Those that others have locked are skipped, as are large ones: both are `locked`. */
+    /** Changes books, and returns them as they were. Skips books that others have locked, and large ones: all these are `locked`. */
     update: `
       with change as (select * from ${CHANGES}), ${before('no key update')}, stored as (
         update books set ${set((name) => `coalesce(change.${name}, before.${name})`)}
         from before join change using (id) where ${isOf('before')}
         returning books.id
       ) ${states} where ${allOf('before', 'stored')}`,
-    /** Removes books. Those that others have locked are skipped, and `locked`. */
+    /** Removes books. Skips books that others have locked: these are `locked`. */
     remove: `
       with free as materialized (
         select id from ${BOOKS} and ${DURABLY} for update of books skip locked

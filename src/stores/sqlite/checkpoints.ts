@@ -68,7 +68,7 @@ class Checkpoints {
     this.#db.close();
   }
 
-  /** Writers wait until nobody reads what is in the WAL, but not for long. */
+  /** Writers wait until nobody reads the WAL, but not for long. */
   #restart(): void {
     if (this.#checkpoint('restart').busy === 1) {
       this.#onKept();

@@ -158,7 +158,7 @@ class SqliteFinder implements SearchableIndex {
 
   /**
    * Indexes the writes before this call, in bounded time (rule F11).
-   * @returns about how many books are left.
+   * @returns about how many books are not indexed.
    */
   #catchUp(): number {
     const { catchUp, indexLock, busyPause } = this.#times;

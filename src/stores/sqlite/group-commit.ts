@@ -117,7 +117,7 @@ export class GroupCommit {
     return this.#waiting.splice(0, end === -1 ? Number.POSITIVE_INFINITY : Math.max(end, 1));
   }
 
-  /** @returns whether there is a transaction now. Otherwise the writes wait again, those in time. */
+  /** @returns whether there is a transaction now. Otherwise the writes that are in time wait again. */
   async #tryToBegin(group: Write[]): Promise<boolean> {
     const inTime = group.filter(({ deadline }) => performance.now() < deadline);
     const late = group.filter((write) => !inTime.includes(write));

@@ -190,7 +190,7 @@ export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
   dropTriggers(db);
   const tables = ['book_log', 'book_log_state', 'book_events'].map((name) => `drop table if exists ${name}`);
   if (!hasTables) db.exec([...tables, ...TABLES].join(';'));
-  // An index that has followed before would not know what it lacks.
+  // An older index would miss the changes before this beginning.
   db.exec('drop table if exists book_index_queue; drop table if exists book_index_state');
   db.exec(TRIGGERS.join(';'));
   db.exec(`

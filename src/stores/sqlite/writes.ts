@@ -149,7 +149,7 @@ export class Writes {
     this.dropOldKeys();
   }
 
-  /** Called for each new key, of undos as well. */
+  /** Called for each new key, also for that of an undo. */
   dropOldKeys(): void {
     this.#dropKeys.run();
   }
