@@ -17,7 +17,7 @@ export const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1
 const microseconds = (at: string) =>
   `case when isfinite(${at}) then (extract(epoch from ${at}) * 1000000)::bigint::text else ${at}::text end`;
 
-/** Identifies the server, its timeline and its log. All three change after a promotion or a restore. */
+/** Identifies the server, its timeline and its log. A promotion, or the restore of a backup, begins another timeline. */
 const SERVER = `
   (pg_control_system()).system_identifier || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
     || '/' || 'book_log'::regclass::oid`;
@@ -177,7 +177,7 @@ export class History {
         count = Math.max(1, count >> 1);
         continue;
       }
-      // Last: the log has not been pruned before it was read, and the page is not newer than its newest row.
+      // Asked last, so the log was whole when it was read, and the page is not newer than its newest row.
       const [now] = await query<ShardNow & { isKnown: boolean }>(SHARD_SINCE, [shard, position.seen, newest]);
       if (now?.server !== server || !now.isKnown) return 'gone';
       const changes = ids.map((id, index) => ({
@@ -203,7 +203,7 @@ export class History {
     return statesOf(this.#queryBy(deadline), this.#shardOf(id), id, before, most);
   }
 
-  /** Calls back after each write of this process and, somewhat later, of others. @returns ends that. */
+  /** Calls back after each write: of this process at once, of others somewhat later. @returns a function that ends the watch. */
   watch(onChange: () => void): () => void {
     this.#watches.add(onChange);
     const closing = new AbortController();

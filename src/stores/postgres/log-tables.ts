@@ -121,7 +121,7 @@ const moveEvents = (isDistributed: boolean) => [
 ];
 
 interface LogTables {
-  /** Whether the log is there, with all that writes it. */
+  /** Whether the log is there, with its sequence, its events and its triggers. */
   readonly isThere: boolean;
   readonly hasColumns: boolean;
   /** Whether a build before the release has made the log, with events in it. */
@@ -198,7 +198,7 @@ const CATCH_UP = `
 
 /**
  * Whether the log of one server is there, and nobody has emptied it: until rows are removed, it has its beginning. Unlike `IS_OWN`, it
- * names the one shard: else the server may read the whole log for each search.
+ * names the one shard: otherwise the server may read the whole log for each search.
  */
 export const IS_SOUND = `
   select (
@@ -212,9 +212,9 @@ export const IS_SOUND = `
 
 /**
  * @param isDistributed whether several servers keep the books.
- * @returns the statements that begin the log, or that close it to other roles; none if it is sound, and of this server, not of one
- *   whose dump was restored here.
- * @throws Error if this role cannot close it.
+ * @returns the statements that begin the log, or that close its function to other roles; none if the log is sound, and was made on
+ *   this server.
+ * @throws Error if this role cannot close the function.
  */
 export async function stepsToLog(query: Query, isDistributed: boolean): Promise<string[]> {
   const [found] = await query<LogTables>(DESCRIBE, [Object.keys(TRIGGERS), WRITE]);

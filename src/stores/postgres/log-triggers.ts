@@ -23,15 +23,15 @@ const ALL = `select ${NUMBER}, id, id, ${FIELDS} from books`;
 
 /** An open event of another transaction is seen only if another program has left it open. */
 const IS_OWN_EVENT = 'is_open and xmin = pg_current_xact_id()::xid';
-/** Only a row of `book_events` makes changes a part of an event. A role that may write books, but not that table, can start none. */
+/** Only a row of `book_events` makes changes a part of an event. A role that may write books, but not that table, can start no event. */
 const write = (rows: string) => `
   insert into book_log (number, book, last, ${FIELDS}, part_of)
   select rows.*, (select number from book_events where place = 0 and ${IS_OWN_EVENT}) from (${rows}) as rows;`;
 
 /**
  * The program of the function. It writes to the log for the table of books, or on a server of Citus to the shard of the log beside a
- * shard of books. For any other table it does nothing: its columns may have types whose casts are functions of another role. Another
- * text would begin the log again.
+ * shard of books. For any other table it does nothing: its columns may have types whose casts are functions of another role. If this
+ * text changes, a start begins the log again.
  */
 export const WRITE = `
   declare log text; state text; event text; part text;

@@ -270,7 +270,7 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
     this.#event = undefined;
   }
 
-  /** Until the end of the transaction, nobody else changes them. */
+  /** Until the end of the transaction, nobody else changes these books. */
   protected override async present(shard: number, ids: readonly number[]): Promise<PresentRow[]> {
     await this.query(BE_ALONE, [shard]);
     return this.query<PresentRow>(this.#statements.lockAs(`${stateOf('books')} as state`), [ids]);

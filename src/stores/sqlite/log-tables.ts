@@ -116,7 +116,7 @@ const REPLACED = `
   update book_log_state set replaced = (select max(number) from book_log)`;
 const DIFFERS = ['id', ...FIELD_NAMES].map((name) => `old.${name} <> new.${name}`).join(' or ');
 
-/** The triggers by their names. A new book is noted as new before its first change. The schema has these texts: others begin the log again. */
+/** The triggers by their names. A new book is noted as new before its first change. If such a text changes, a start begins the log again. */
 const TRIGGERS = Object.entries({
   first_update: `before update on books when ${isNew('old.id')} begin ${NOTE_NEW}; ${MOVE_MARK}; end`,
   first_delete: `before delete on books when ${isNew('old.id')} begin ${NOTE_NEW}; ${MOVE_MARK}; end`,
