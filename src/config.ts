@@ -1,5 +1,5 @@
 // Owns: the settings (rules 14, 16, 22, 25 to 27), each in one row of one table, read once into one frozen Config.
-// Does not: accept an invalid value: it refuses it in one sentence that names the variable. It does not touch the store;
+// Does not: accept an invalid value, which it refuses in one sentence that names the variable; or touch the store:
 // `stores/open.ts` interprets DB_URL.
 
 import { randomBytes } from 'node:crypto';
@@ -9,7 +9,7 @@ import { type Environment, Given, misnamed } from './environment.ts';
 import { OperatorError } from './operator-error.ts';
 import { list, OFF, onOrOff, readNumber, type Setting, wholeNumber } from './setting.ts';
 
-/** Each of them also shows those before it, but `silent` shows none. */
+/** A level also shows the lines of the levels before it; `silent` shows none. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -20,9 +20,8 @@ const LOOPBACK = '127.0.0.1';
 const ADVISED_SECRET_BYTES = 32; // RFC 7518 section 3.2: an HS256 key is at least as long as its digest
 const LAST_PORT = 65_535;
 const MIB = 1024 ** 2;
-/** Of `HISTORY`, without it, and at most. */
-const DAYS = 90;
-const MOST_DAYS = 36_500;
+const DAYS_OF_HISTORY = 90; // the default
+const MOST_DAYS_OF_HISTORY = 36_500;
 
 /** Every setting, in the order in which `config` and `--help` show them. */
 export const SETTINGS = {
@@ -143,9 +142,9 @@ export const ROWS: readonly Setting[] = Object.values(SETTINGS);
 type Settings = { readonly [Key in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Key]['read']> };
 
 export interface Config extends Settings {
-  /** SECRET_TOKEN is not set, so the secret is random. */
+  /** Whether the secret is random, since SECRET_TOKEN is not set. */
   readonly randomSecret: boolean;
-  /** The built-in pair if it logs in: every reader of the documentation can, so only this machine is served (rule 33). */
+  /** The built-in pair if it logs in. Every reader of the documentation has it, so only this machine is served (rule 33). */
   readonly knownLogin: Credentials | undefined;
   /** Sentences for the operator about settings that do not prevent the start. */
   readonly warnings: readonly string[];
@@ -234,7 +233,7 @@ function readHost(given: Given): string | undefined {
   );
 }
 
-/** The name stands for different addresses on different machines; every machine has 127.0.0.1. */
+/** `localhost` stands for different addresses on different machines; every machine has 127.0.0.1. */
 function addressOf(host: string): string {
   return host === 'localhost' ? LOOPBACK : host;
 }
@@ -264,8 +263,8 @@ function readPage(given: Given): PortSetting | undefined {
 }
 
 /**
- * A port near PORT, unless it is set: after it, or before it where no port is left. The system chooses those of port 0.
- * @param others ports that it must not be, by the names of their variables.
+ * A port near PORT, unless it is set: after PORT, or before it where no port is left. If PORT is 0, the system chooses.
+ * @param others other ports, by the names of their variables: this one must differ.
  */
 function portOf(
   given: Given,
@@ -288,7 +287,7 @@ function readHistory(given: Given): number | 'forever' | undefined {
   const text = given.text('HISTORY') ?? '';
   if (OFF.test(text)) return undefined;
   if (/^forever$/i.test(text)) return 'forever';
-  return readNumber(given, 'HISTORY', 1, MOST_DAYS, ', forever or off') ?? DAYS;
+  return readNumber(given, 'HISTORY', 1, MOST_DAYS_OF_HISTORY, ', forever or off') ?? DAYS_OF_HISTORY;
 }
 
 function readLogLevel(given: Given): LogLevel {

@@ -1,5 +1,5 @@
 // Owns: every duration of the service and of its commands, in milliseconds: timeouts, pauses, intervals, lifetimes. Sums and
-// multiples of them stand where they are used.
+// multiples of them stand where they are used. Pauses "with jitter" are from half to one and a half times their value.
 // Does not: have sizes, counts and other limits, which stand where they are used; or read a clock.
 
 const SECOND = 1000;
@@ -9,240 +9,161 @@ const HOUR = 60 * MINUTE;
 /** From a request to its answer, whatever the store does (rule 23: within 5 s). */
 const ANSWER = 4500;
 
-/** After which a transaction of an import takes no more rows. */
+/** The longest transaction of an import. */
 const IMPORT_TRANSACTION = 50;
 
 export const TIMES = {
   http: {
-    /** For the headers of a request to arrive, and for the whole request (rule 22). */
-    headers: 15 * SECOND,
-    wholeRequest: 30 * SECOND,
-    /**
-     * That a connection without a request stays open (rule 22). Longer than the idle timeouts of common load balancers, so
-     * that they, not we, close first.
-     */
+    headers: 15 * SECOND, // for the headers of a request to arrive (rule 22)
+    wholeRequest: 30 * SECOND, // for the whole request to arrive (rule 22)
+    /** A connection without a request stays open as long (rule 22). Common load balancers wait less, so they close first. */
     keepAlive: 72 * SECOND,
-    /** Between two looks at these times. */
-    check: SECOND,
-    /** For a client to read the next part of an answer, one mebibyte at most; and if there is no room (rule 22). */
-    reader: 60 * SECOND,
-    readerWithoutRoom: 5 * SECOND,
-    /** For a client that is still sending to read its last answer. */
-    linger: SECOND,
+    check: SECOND, // between two looks for requests and connections that exceed these times
+    reader: 60 * SECOND, // for a client to read the next part of an answer: a mebibyte at most (rule 22)
+    readerWithoutRoom: 5 * SECOND, // the same, while there is no room for more answers (rule 22)
+    linger: SECOND, // for a client that is still sending to read its last answer
   },
   api: {
-    /** Between two log lines about one fault, however many requests meet it. */
-    faultLinesApart: SECOND,
-    /** That a request may wait for a change (rule H3). */
-    wait: MINUTE,
+    faultLinesApart: SECOND, // between two log lines about one fault, however many requests meet it
+    wait: MINUTE, // the longest that a request may wait for a change (rule H3)
   },
   auth: {
-    /** Of a token (A6). */
-    tokenLifetime: 15 * MINUTE,
-    /** For which failed logins are counted, from the first one (rule 29). */
-    failureWindow: 15 * MINUTE,
-    /** Between two delayed answers to one address or network. */
-    failurePace: SECOND,
+    tokenLifetime: 15 * MINUTE, // (rule A6)
+    failureWindow: 15 * MINUTE, // failed logins are counted as long, from the first one (rule 29)
+    failurePace: SECOND, // between two delayed answers to one address or network
   },
   books: {
-    deadline: ANSWER,
-    /**
-     * That a call waits until its batch is sent. If it waited until nearly the deadline, the store would work for calls that
-     * are given up meanwhile.
-     */
+    deadline: ANSWER, // from a call of the store to its answer
+    /** For a call until its batch is sent. With a longer one, the store would work for calls that are given up meanwhile. */
     queue: 2 * SECOND,
-    /** After which a search waits for other long ones and begins again, so that no short one waits for it (rule 22). */
+    /** A longer search gives up and begins again among the long ones, so that no short search waits for it (rule 22). */
     shortSearch: 100,
-    /** For all searches that wait to be the next short one, together. */
-    shortSearches: 500,
-    /** Until a part of an undo that failed is tried again. */
-    undoPause: SECOND,
+    shortSearches: 500, // for all short searches that wait, together
+    undoPause: SECOND, // after a part of an undo has failed, until the next attempt
   },
   keys: {
-    /** For which a key is known, at least (rule I4). */
-    lifetime: 24 * HOUR,
+    lifetime: 24 * HOUR, // an idempotency key is known for at least as long (rule I4)
   },
   history: {
-    /** For which a row of the log of changes is kept, times `HISTORY`; and until the next look for older ones. */
-    day: 24 * HOUR,
-    prune: MINUTE,
+    day: 24 * HOUR, // the unit of `HISTORY`
+    prune: MINUTE, // between two looks for old rows of the log of changes
   },
   lists: {
-    firstChunk: ANSWER,
-    /** That a list waits for another one to end (rule 22). */
-    wait: 3 * SECOND,
-    /** For the reader of a list to take its next part, if another list needs the place (rule 22). */
-    stall: 10 * SECOND,
-    /** After which one open list ends them all if SQLite's log of writes is far too long (rule 22). */
-    long: MINUTE,
+    firstChunk: ANSWER, // until a list has its first books
+    wait: 3 * SECOND, // for a list until another one ends (rule 22)
+    stall: 10 * SECOND, // for the reader of a list to take its next part, if another list waits (rule 22)
+    long: MINUTE, // if the WAL of SQLite is huge, all lists end once one has been open as long (rule 22)
   },
   sqlite: {
-    /** To wait for another process: when the file is opened; and in import, export, copy, backup and restore. */
-    busy: 4 * SECOND,
-    busyInBulk: 30 * SECOND,
-    /** Of an import; and to the next one, in which those who wait to write do. */
-    bulkTransaction: IMPORT_TRANSACTION,
-    bulkPause: 5,
-    /** Between two attempts to write. SQLite's own wait grows to 100 ms, and one of two busy processes hardly gets a turn. */
+    busy: 4 * SECOND, // to open a file that another process has locked
+    busyInBulk: 30 * SECOND, // the same, for import, export, copy, backup and restore
+    bulkTransaction: IMPORT_TRANSACTION, // the longest one of an import
+    bulkPause: 5, // after it, in which other processes write
+    /** Between two attempts to write. SQLite's own pauses grow to 100 ms, and one of two busy processes hardly gets a turn. */
     busyPause: 0.5,
-    /** That a read may wait for a file that is locked as a whole; the wait delays every request. */
-    read: 250,
-    /** After which a write is no longer started, so that it ends before its callers give up (rule 23). */
-    write: 3 * SECOND,
-    /** Of work in one transaction, before other work gets a turn. */
-    turn: 5,
-    /** For a page of changes, for which all requests wait. Then it ends with the books that it has. */
-    page: 20,
-    /** For a search, so that it ends before its caller gives up; before it, for indexing; after it, for counting all matches. */
-    search: 4 * SECOND,
-    catchUp: SECOND,
-    count: 2 * SECOND,
-    /** Of one transaction that indexes, for which writers wait. */
-    step: 5,
-    /** That it waits for others who write. */
-    indexLock: 50,
-    /** Until the next look for books to index; and, while requests wait for changes, for those of other processes. */
-    idlePause: SECOND,
-    changesPause: 100,
-    /** Between two looks at the length of the write-ahead log (WAL). */
-    walLook: 100,
-    /** That all writers may wait for its readers, so that it starts over; and until the next attempt. */
-    walRestart: 100,
-    walPause: SECOND,
-    /** That lists and searches wait for others if it is long; between two looks; and until the next such wait. */
-    walWait: SECOND,
-    walStep: 10,
-    walWaitPause: 10 * SECOND,
+    read: 250, // for a read of a file that is locked as a whole; it delays every request
+    write: 3 * SECOND, // for a write until it starts: it ends before its callers give up (rule 23)
+    turn: 5, // of work in one transaction, before other work of the process gets a turn
+    page: 20, // to put a page of changes together, while all requests wait; it then ends with the books that it has
+    search: 4 * SECOND, // for a search: it ends before its caller gives up
+    catchUp: SECOND, // for indexing before a search
+    count: 2 * SECOND, // for counting all matches of a search
+    step: 5, // of one transaction that indexes, while writers wait
+    indexLock: 50, // for such a transaction until others have written
+    idlePause: SECOND, // between two looks for books to index
+    changesPause: 100, // between two looks for changes of other processes, while requests wait for changes
+    walLook: 100, // between two looks at the length of the write-ahead log (WAL)
+    walRestart: 100, // all writers may wait as long for readers of the WAL, so that it starts over
+    walPause: SECOND, // after an attempt to start it over has failed, until the next one
+    walWait: SECOND, // for new lists and searches until a long WAL has started over
+    walStep: 10, // between two looks whether it has
+    walWaitPause: 10 * SECOND, // after such a wait has not helped, until the next one
   },
   postgres: {
-    /** To connect to a host: for a command or at the start, and while calls wait, which then try again. One that is lost in the network must not delay later calls. */
-    connectAtStart: 3 * SECOND,
-    connect: 1500,
-    /** That a host named earlier may answer later than another one and still be preferred. */
-    preference: 500,
+    connectAtStart: 3 * SECOND, // for a command or a start to connect to a host
+    connect: 1500, // for a call to connect to a host; then it tries again, perhaps another host
+    preference: 500, // an earlier host in `DB_URL` may answer so much later than another one and is still preferred
     /**
-     * Without a byte before a connection is probed; ten seconds later it has failed. A long statement has no time limit, and
-     * the system's own two hours are too long to wait for a host that has lost its power.
+     * A connection without a byte is probed after this time, and has failed ten seconds later. A long statement has no time
+     * limit, and the two hours of the system are too long to wait for a host that has lost its power.
      */
     keepAliveDelay: 10 * SECOND,
-    /** For a statement, by its pool: it ends before the call that waits for it does, since a later write could undo newer changes. */
+    /** For a statement, by its pool. It ends before its caller gives up: a later write could undo newer changes. */
     statement: { batches: 4 * SECOND, held: 4 * SECOND, searches: 4 * SECOND, counts: 2 * SECOND },
-    /** For a list to wait for a lock. */
-    listLock: 4 * SECOND,
-    /** That all writers may wait for a lock before the snapshots of several servers; until the next attempt, with jitter; and for the snapshots. */
-    barrier: 200,
-    barrierPause: 20,
-    snapshots: SECOND,
-    /** For a silent server: a little longer than the server's own limits. */
-    query: ANSWER - 200,
-    /** From the server's end of a statement to its notice here. */
-    notice: 100,
-    /** Until an unused connection is closed. */
-    idle: 30 * SECOND,
-    /** After which a connection is replaced, so that changes in front of the server take effect. */
-    lifetime: 30 * MINUTE,
-    /** Until all hosts are asked again which of them takes writes: after a failure, with jitter, and without one. */
-    searchPause: 200,
-    watchPause: 2 * SECOND,
-    /** Until a statement that was rolled back is tried again: doubled with each attempt, with full jitter. */
+    listLock: 4 * SECOND, // for a list to wait for a lock
+    barrier: 200, // all writers may wait as long for the lock with which several servers get one snapshot
+    barrierPause: 20, // after an attempt to lock, until the next one, with jitter
+    snapshots: SECOND, // for the snapshots of several servers, while writers wait
+    query: ANSWER - 200, // for any answer of a server: a little longer than the limits that the server itself has
+    notice: 100, // from the end of a statement on the server to its notice here
+    idle: 30 * SECOND, // until an unused connection is closed
+    lifetime: 30 * MINUTE, // of a connection, so that changes in front of the server take effect
+    searchPause: 200, // after a failure, until all hosts are asked which of them takes writes, with jitter
+    watchPause: 2 * SECOND, // the same, without a failure
+    /** After a statement was rolled back, until the next attempt: doubled with each one, with full jitter. */
     retryPause: 10,
-    /** To count some books. */
-    count: 2 * SECOND,
-    /** Before a search, for indexing; for a statement of it; and until the next look for books to index, with jitter. */
-    catchUp: SECOND,
-    indexStatement: ANSWER,
-    idlePause: SECOND,
-    /** Between two looks for changes of other processes, while requests wait for them. */
-    changesPause: 200,
-    /** Of work for the index, before other work gets a turn. */
-    turn: 5,
-    /** To wait for a lock on the index. */
-    indexLock: 3 * SECOND,
-    /** For a step of indexing, with its waits for locks. A server that takes longer has fallen silent. */
-    indexStep: 20 * SECOND,
-    /** To wait for a lock on a table that must be changed; until the next attempt, with jitter; and for all of them (rule 27). */
-    structureLock: 100,
-    structurePause: 500,
-    structureWait: 8 * SECOND,
-    /** For the server to describe its table. */
-    describe: 3500,
-    /** That a transaction of import, export or copy waits for a lock. Writers of others wait behind it. */
-    bulkLock: 3 * SECOND,
+    count: 2 * SECOND, // for counting some books
+    catchUp: SECOND, // for indexing before a search
+    indexStatement: ANSWER, // for a statement about the index or the log
+    idlePause: SECOND, // between two looks for books to index, with jitter
+    changesPause: 200, // between two looks for changes of other processes, while requests wait for changes
+    turn: 5, // of work for the index, before other work of the process gets a turn
+    indexLock: 3 * SECOND, // for a lock on the index
+    indexStep: 20 * SECOND, // for a step of indexing with its locks; a server that takes longer has fallen silent
+    structureLock: 100, // for a lock on a table that must be changed
+    structurePause: 500, // after an attempt to lock it, until the next one, with jitter
+    structureWait: 8 * SECOND, // for all of these attempts (rule 27)
+    describe: 3500, // for the server to describe its tables
+    bulkLock: 3 * SECOND, // for a lock of import, export or copy; other writers wait behind it
   },
   standby: {
-    /** That a request waits for a standby to have what the primary shows; and the start or an export, for each host. */
-    snapshot: 500,
-    connect: 1500,
-    /** For the first chunk of a list; then the primary is asked. */
-    firstChunk: 2 * SECOND,
-    /** After a failure, until one request tries the next host. */
-    rest: SECOND,
-    /** Between two looks whether a standby has replayed enough. */
-    lookPause: 2,
+    snapshot: 500, // for a request until a standby has what the primary shows
+    connect: 1500, // the same, for the start or an export and for each host
+    firstChunk: 2 * SECOND, // for the first books of a list; then the primary is asked
+    rest: SECOND, // after a failure, until one request tries the next host
+    lookPause: 2, // between two looks whether a standby has replayed enough
   },
   service: {
-    /** For requests in progress to finish, and then for the store to close; then the log is written (rule 27: within 10 s). */
-    grace: 5 * SECOND,
-    storeGrace: 3 * SECOND,
-    /**
-     * That an open connection has for a last request. Closing it at once would lose a request on its way, and a proxy must
-     * not retry one that is not idempotent.
-     */
+    grace: 5 * SECOND, // at the end, for requests in progress (rule 27: within 10 s)
+    storeGrace: 3 * SECOND, // after that, for the store to close
+    /** For a last request on an open connection. If it closed at once, a request on its way would be lost, which no proxy may repeat. */
     lastRequest: 500,
-    /** For the store to answer `storeAnswers`. */
-    answer: ANSWER,
+    answer: ANSWER, // for the store to answer `storeAnswers`
   },
   workers: {
-    /** Between two attempts to replace a worker, if the first one fails. */
-    retryPause: SECOND,
-    /** After which a worker that has not stopped is killed; normally it needs less (rule 27). */
-    lastResort: 9250,
-    /** For a worker to answer a question; a worker that takes longer is left out. */
-    answer: 2 * SECOND,
+    retryPause: SECOND, // after a worker could not be replaced, until the next attempt
+    lastResort: 9250, // a worker that has not stopped by then is killed; normally it needs less (rule 27)
+    answer: 2 * SECOND, // for a worker to answer a question; a slower one is left out
   },
   admin: {
-    /** That /readyz waits for the store. */
-    ready: 2 * SECOND,
-    /** For a request to arrive. Clients of this port are near, and slow ones must not use up the service's connections. */
-    request: 5 * SECOND,
-    keepAlive: 30 * SECOND,
+    ready: 2 * SECOND, // for the store, when /readyz asks it
+    request: 5 * SECOND, // for a request to arrive: clients are near, and slow ones must not use up the connections
+    keepAlive: 30 * SECOND, // a connection without a request stays open as long
   },
   log: {
-    /** After which an answer is slow. */
-    slow: SECOND,
-    /** Between two `slow request` lines: if a store is slow, all requests are, and would flood the log. */
-    slowLinesApart: SECOND,
-    /** That a line waits for others: writing each line alone cost a quarter of the reads per second. */
-    gathering: 10,
-    /** Until a failed write is tried again. */
-    retryPause: 100,
-    /** For writing the last lines of the log. */
-    farewell: SECOND,
+    slow: SECOND, // a slower answer gets a line
+    slowLinesApart: SECOND, // between two such lines: if a store is slow, all requests are, and would flood the log
+    gathering: 10, // for a line to wait for others: writing each line alone cost a quarter of the reads per second
+    retryPause: 100, // after a write has failed, until the next attempt
+    farewell: SECOND, // for writing the last lines
   },
   metrics: {
-    /** Between two measurements of the event loop delay. */
-    look: 20,
+    look: 20, // between two measurements of the event loop delay
   },
   import: {
     transaction: IMPORT_TRANSACTION,
-    /** Until the next question whether what was stored stays. A host may have to be waited for. */
-    confirmPause: 2 * SECOND,
+    confirmPause: 2 * SECOND, // between two questions whether stored books stay: a host may have to be waited for
   },
   terminal: {
-    /** Between two drawings of the progress. */
-    draw: 100,
+    draw: 100, // between two drawings of the progress
   },
   commands: {
-    /** For `ready`; the service answers sooner. */
-    ready: 4 * SECOND,
-    /** After which `serve` ends even if a disk does not answer; normally it needs less (rule 27). */
-    lastResort: 9500,
+    ready: 4 * SECOND, // for the answer to `ready`, which comes sooner
+    lastResort: 9500, // `serve` ends by then even if a disk does not answer; normally it needs less (rule 27)
   },
   process: {
-    /** One Ctrl-C may arrive as two signals: from the terminal, and from npm, which forwards it. */
-    doubleSignal: 500,
-    /** That a process which must end waits for a reader of its last words. Otherwise it waits as long as needed. */
-    farewell: SECOND,
+    doubleSignal: 500, // one Ctrl-C may arrive as two signals: from the terminal, and from npm
+    farewell: SECOND, // for the reader of the last words of a process that must end; otherwise it waits as long as needed
   },
 } as const;
 
@@ -250,5 +171,5 @@ type Durations<Group> = {
   readonly [Name in keyof Group]: Group[Name] extends number ? number : Durations<Group[Name]>;
 };
 
-/** Of this shape, with any durations. */
+/** The same names with any durations. */
 export type Times = Durations<typeof TIMES>;

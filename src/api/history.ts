@@ -2,7 +2,7 @@
 // back (rules H1 to H5).
 
 import { readBookId } from '../books/book.ts';
-import type { Changes, UndoRequest } from '../books/change-log.ts';
+import type { PageOfChanges, UndoRequest } from '../books/change-log.ts';
 import { isDone, progressOf } from '../books/undo.ts';
 import type { Answer } from '../http/answer.ts';
 import { parseBody, readBody } from '../http/body.ts';
@@ -16,7 +16,7 @@ import { asCursor, contentOf, PAGE, readLimit, readParameters } from './query.ts
 const SECOND = 1000;
 
 /** Of pages that several requests may have read together. */
-const shared = new WeakMap<Changes, Answer>();
+const shared = new WeakMap<PageOfChanges, Answer>();
 
 export async function readChanges(
   { request, path }: Exchange,
@@ -99,12 +99,12 @@ function readUndo(body: Readonly<Record<string, unknown>> = {}): UndoRequest | u
  * @param read makes a place of the content of a cursor; undefined if it is none.
  * @returns the name of the first invalid parameter, if there is one.
  */
-function readPlace<Place>(
+function readPlace<Shard>(
   query: string,
-  read: (content: unknown) => Place | undefined,
-): { readonly cursor: Place | undefined; readonly limit: number } | { readonly invalid: string } {
+  read: (content: unknown) => Shard | undefined,
+): { readonly cursor: Shard | undefined; readonly limit: number } | { readonly invalid: string } {
   let limit = PAGE;
-  let cursor: Place | undefined;
+  let cursor: Shard | undefined;
   const parameters = readParameters(query, (name, value) => {
     if (name === 'cursor') cursor = read(contentOf(value));
     else if (name === 'limit') limit = readLimit(value);

@@ -1,12 +1,13 @@
 // Owns: sending single calls to a store in batches. Calls that arrive while a batch is in progress form the next one:
 // no timer and no added wait. Without load, a call is sent at the end of its turn of the event loop; a full batch is
-// sent at once. A call that is not sent in time is refused. Calls that the store leaves out of a batch, since the answers
-// before them are large, go behind those that wait. Calls for different places are sent apart. Independent of books.
+// sent at once. A call that is not sent in time is refused. A call that the store has not answered, since the answers before
+// it are large, is sent again, after the calls that wait. Calls for different shards are in different batches.
+// Does not: depend on what a call is about.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Histogram } from '../counts.ts';
 import type { Times } from '../times.ts';
-import { type Answers, type Left, type Place, StoreUnavailable } from './store.ts';
+import { type Answers, type NotAnswered, type Shard, StoreUnavailable } from './store.ts';
 
 export interface BatchLimits {
   /** Items in one batch. */
@@ -22,16 +23,19 @@ interface Call<Item, Answer> extends Omit<PromiseWithResolvers<Answer>, 'promise
 }
 
 interface Batch<Item, Answer> {
-  readonly place: Place;
+  readonly shard: Shard;
   readonly calls: Call<Item, Answer>[];
   /** When its calls are given up, on the clock of `performance.now()`. */
   readonly deadline: number;
   timer: NodeJS.Timeout;
   weight: number;
+  readonly notAnswered: Call<Item, Answer>[];
+  /** Calls that the store answers after the others. */
+  readonly late: Promise<void>[];
 }
 
-/** Of a store that does not say where an item is. */
-const HERE: Place = { server: 0 };
+/** The shard of all items of a store that has only one. */
+const ONLY_SHARD: Shard = { server: 0 };
 
 export const OVERLOADED = new StoreUnavailable(
   'more calls wait than the store can answer in time',
@@ -47,7 +51,7 @@ export const DURATIONS = [
 
 /** The figures of batches at any moment. */
 export interface BatchFigures extends Pick<Batches<never, unknown>, 'waiting' | 'inFlight' | 'durations'> {
-  /** Undefined of jobs that take turns. */
+  /** Undefined for `Turns`. */
   readonly sizes?: Histogram;
 }
 
@@ -57,13 +61,12 @@ export interface BatchFigures extends Pick<Batches<never, unknown>, 'waiting' | 
  */
 export type Carry<Item, Answer> = (items: readonly Item[], deadline: number) => Answers<Answer>;
 
-/** What counts of the items and answers of a batch, if it does. */
+/** The properties of items and answers on which batches depend. Weights are in the unit of the limits. */
 export interface Traits<Item, Answer> {
-  /** Weights in the unit of the limits. */
   readonly weigh?: (item: Item) => number;
   readonly weighAnswer?: (answer: Answer) => number;
-  /** Where an item is: the same object for items that may be in one batch. */
-  readonly placeOf?: (item: Item) => Place | undefined;
+  /** @returns the same object for items that may be in one batch. */
+  readonly shardOf?: (item: Item) => Shard | undefined;
 }
 
 export class Batches<Item, Answer> {
@@ -73,15 +76,14 @@ export class Batches<Item, Answer> {
   readonly #late: StoreUnavailable;
   readonly #traits: Traits<Item, Answer>;
   readonly #waiting: Batch<Item, Answer>[] = [];
-  /** Batches in progress, by the server of their place. */
+  /** Batches in progress, by the server of their shard. */
   readonly #inFlight = new Map<number, number>();
-  /** Of all batches that have ended, failed ones included: their items, and their duration in seconds. */
+  /** Items of each batch that has ended, failed ones included. */
   readonly sizes = new Histogram(SIZES);
+  /** Seconds of each batch that has ended, failed ones included. */
   readonly durations = new Histogram(DURATIONS);
 
-  /**
-   * @param carry answers a batch, in its order; if it rejects, so does every call of the batch.
-   */
+  /** @param carry answers a batch, in its order; if it rejects, so does every call of the batch. */
   constructor(
     carry: Carry<Item, Answer>,
     limits: BatchLimits,
@@ -104,14 +106,12 @@ export class Batches<Item, Answer> {
     return [...this.#inFlight.values()].reduce((all, batches) => all + batches, 0);
   }
 
-  /**
-   * @throws StoreUnavailable if the call is not sent in time, and then never will be; or after the deadline.
-   */
+  /** @throws StoreUnavailable if the call is not sent in time, and then never will be; or after the deadline. */
   call(item: Item): Promise<Answer> {
-    const place = this.#traits.placeOf?.(item) ?? HERE;
-    let batch = this.#waiting.findLast((waiting) => waiting.place === place);
+    const shard = this.#traits.shardOf?.(item) ?? ONLY_SHARD;
+    let batch = this.#waiting.findLast((waiting) => waiting.shard === shard);
     if (batch === undefined || this.#isFull(batch)) {
-      batch = this.#add(place, [], performance.now() + this.#times.deadline, 0);
+      batch = this.#add(shard, [], performance.now() + this.#times.deadline, 0);
       setImmediate(() => this.#start());
     }
     batch.weight += this.#traits.weigh?.(item) ?? 0;
@@ -125,75 +125,64 @@ export class Batches<Item, Answer> {
     return calls.length >= this.#limits.size || weight >= this.#limits.weight;
   }
 
-  #add(place: Place, calls: Call<Item, Answer>[], deadline: number, weight: number): Batch<Item, Answer> {
+  #add(shard: Shard, calls: Call<Item, Answer>[], deadline: number, weight: number): Batch<Item, Answer> {
     const wait = Math.min(this.#times.queue, deadline - performance.now());
     const timer = setTimeout(() => this.#expire(batch), wait);
-    const batch = { place, calls, deadline, weight, timer };
+    const batch = { shard, calls, deadline, weight, timer, notAnswered: [], late: [] };
     this.#waiting.push(batch);
     return batch;
   }
 
   #start(): void {
     for (;;) {
-      const next = this.#waiting.findIndex(({ place }) => this.#inFlightAt(place) < this.#limits.inFlight);
+      const next = this.#waiting.findIndex(({ shard }) => this.#inFlightOn(shard) < this.#limits.inFlight);
       const [batch] = next === -1 ? [] : this.#waiting.splice(next, 1);
       if (batch === undefined) return;
       void this.#run(batch);
     }
   }
 
-  #inFlightAt({ server }: Place): number {
+  #inFlightOn({ server }: Shard): number {
     return this.#inFlight.get(server) ?? 0;
   }
 
   async #run(batch: Batch<Item, Answer>): Promise<void> {
-    const { place, calls, deadline } = batch;
-    this.#inFlight.set(place.server, this.#inFlightAt(place) + 1);
+    const { shard, calls, deadline, notAnswered, late } = batch;
+    this.#inFlight.set(shard.server, this.#inFlightOn(shard) + 1);
     const began = performance.now();
-    const left: Call<Item, Answer>[] = [];
-    const late: Promise<void>[] = [];
-    await this.#carryOut(calls, deadline, left, late);
-    // No call joins those that are left, since their deadline comes first.
-    if (left.length > 0) this.#add(place, left, deadline, Number.POSITIVE_INFINITY);
+    await this.#carryOut(batch, calls);
+    // No call joins these, since their deadline comes first.
+    if (notAnswered.length > 0) this.#add(shard, notAnswered, deadline, Number.POSITIVE_INFINITY);
     void Promise.all(late).then(() => clearTimeout(batch.timer));
-    this.sizes.observe(calls.length - left.length);
+    this.sizes.observe(calls.length - notAnswered.length);
     this.durations.observe((performance.now() - began) / 1000);
-    this.#inFlight.set(place.server, this.#inFlightAt(place) - 1);
+    this.#inFlight.set(shard.server, this.#inFlightOn(shard) - 1);
     this.#start();
   }
 
-  /**
-   * Settles calls. If the store refuses a batch for something in it, its halves are carried out apart, and so on, until the
-   * refused calls are alone.
-   * @param left gets the calls that were left out, `late` those that are settled later.
-   */
-  async #carryOut(
-    calls: readonly Call<Item, Answer>[],
-    deadline: number,
-    left: Call<Item, Answer>[],
-    late: Promise<void>[],
-  ): Promise<void> {
+  /** If the store refuses some calls for something in them, their halves are carried out apart, until the refused calls are alone. */
+  async #carryOut(batch: Batch<Item, Answer>, calls: readonly Call<Item, Answer>[]): Promise<void> {
+    const { deadline } = batch;
     if (performance.now() >= deadline) return rejectAll(calls, this.#late);
     try {
       const items = calls.map(({ item }) => item);
-      await this.#settle(calls, await this.#carry(items, deadline), left, late);
+      await this.#settle(batch, calls, await this.#carry(items, deadline));
     } catch (error) {
       const isRefused = error instanceof StoreUnavailable && error.kind === 'refused';
       if (!isRefused || calls.length === 1) return rejectAll(calls, error);
       const half = calls.length >> 1;
-      await this.#carryOut(calls.slice(0, half), deadline, left, late);
-      await this.#carryOut(calls.slice(half), deadline, left, late);
+      await this.#carryOut(batch, calls.slice(0, half));
+      await this.#carryOut(batch, calls.slice(half));
     }
   }
 
   /** Lets other work run between large answers: their callers make texts of them. */
   async #settle(
+    { notAnswered, late }: Batch<Item, Answer>,
     calls: readonly Call<Item, Answer>[],
     answers: Awaited<Answers<Answer>>,
-    left: Call<Item, Answer>[],
-    late: Promise<void>[],
   ): Promise<void> {
-    // All at once, since one may fail while other work runs. A call is not resolved with the promise itself, because the
+    // All promises are handled at once, since one may fail while other work runs. A call is not resolved with the promise itself, because the
     // deadline must still be able to reject it.
     for (const [position, { resolve, reject }] of calls.entries()) {
       const answer = answers[position];
@@ -201,9 +190,9 @@ export class Batches<Item, Answer> {
     }
     let weight = 0;
     for (const [position, call] of calls.entries()) {
-      const answer = answers[position] as Answer | Promise<Answer> | Left;
+      const answer = answers[position] as Answer | Promise<Answer> | NotAnswered;
       if (answer === null) {
-        left.push(call);
+        notAnswered.push(call);
       } else if (!(answer instanceof Promise)) {
         call.resolve(answer);
         weight += this.#traits.weighAnswer?.(answer) ?? 0;

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Times } from '../times.ts';
 import { Batches, type BatchFigures, type BatchLimits, type Carry, type Traits } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields, valuesOf } from './book.ts';
-import type { CatalogueEvent, Changes, States, UndoRequest } from './change-log.ts';
+import type { CatalogueEvent, PageOfChanges, States, UndoRequest } from './change-log.ts';
 import type { Condition } from './condition.ts';
 import { Followers } from './followers.ts';
 import type { Page, Search } from './search.ts';
@@ -42,7 +42,7 @@ export class Catalogue {
   readonly #continued = new Set<number>();
   #isClosing = false;
   /** Requests that wait for a change. */
-  readonly followers: Followers<Changes | 'gone'>;
+  readonly followers: Followers<PageOfChanges | 'gone'>;
 
   /** @param room resolves once there is room for a page of changes that a request has waited for. */
   constructor(store: Store, times: Times['books'], room = async () => {}) {
@@ -133,7 +133,7 @@ export class Catalogue {
     most: number,
     wait: number,
     signal: AbortSignal,
-  ): Promise<{ readonly page: Changes | 'gone'; readonly waited: number | undefined }> {
+  ): Promise<{ readonly page: PageOfChanges | 'gone'; readonly waited: number | undefined }> {
     const read = (deadline: number) => this.#store.log.changes(cursor, most, deadline);
     if (wait === 0 || !this.followers.hasRoom) {
       const page = await this.#batches.history.take(read);
@@ -208,11 +208,11 @@ function batchesOf({ books: stored, inFlight }: Store, times: Times['books']) {
     traits?: Traits<Item, Answer>,
   ) => new Batches(carry, limits, times, traits);
   const overlapping = { ...GATHERED, inFlight };
-  const ofId = { placeOf: (id: number) => stored.placeOf?.(id), weighAnswer: weightOfAnswer };
+  const ofId = { shardOf: (id: number) => stored.shardOf?.(id), weighAnswer: weightOfAnswer };
   const ofChange = {
     weigh: ({ changes }: Pick<ConditionalChange, 'changes'>) => weightOf(changes ?? {}),
     weighAnswer: weightOfAnswer,
-    placeOf: ({ id }: Pick<ConditionalChange, 'id'>) => stored.placeOf?.(id),
+    shardOf: ({ id }: Pick<ConditionalChange, 'id'>) => stored.shardOf?.(id),
   };
   const insertGroups: Carry<BookGroup, GroupOutcome> = (groups, deadline) =>
     stored.insertGroups(groups, deadline);

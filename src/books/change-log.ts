@@ -14,7 +14,7 @@ export interface Change {
 }
 
 /** Each book once. Without any, nothing has changed so far. */
-export interface Changes {
+export interface PageOfChanges {
   readonly changes: readonly Change[];
   /** Where the next ones begin: values that JSON has, which mean something to the store only. */
   readonly cursor: readonly unknown[];
@@ -149,7 +149,7 @@ export interface ServedLog extends ChangeLog {
    * @param cursor of that page; undefined to begin with all books.
    * @returns `gone` if the log does not have all that follows, or the cursor is another store's.
    */
-  changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'>;
+  changes(cursor: unknown, most: number, deadline: number): Promise<PageOfChanges | 'gone'>;
 
   /**
    * States of a book, the newest first (rule H4): no more than `most`, and none after heavy ones.

@@ -1,14 +1,14 @@
-// Owns: requests that wait for a change (rule H3). The store looks for changes while at least one waits. Each request reads in
-// turn, since all of them may wake at once: those that ask for the same read it together, and get their answers one by one.
+// Owns: requests that wait for a change (rule H3). The store looks for changes while at least one waits. A change wakes all of
+// them, so they read in turn. Requests that read the same share one read, and get their answers one by one.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { within } from '../within.ts';
 import { StoreUnavailable } from './store.ts';
 
-/** So many may wait: after a change all of them read. */
+/** The most that may wait: after a change, all of them read. */
 const MOST = 1000;
 
-/** One read for those that ask for the same. */
+/** One read for all requests that read the same. */
 interface Reading<Answer> {
   readonly read: () => Promise<Answer>;
   readonly readers: Set<PromiseWithResolvers<Answer>>;
@@ -19,9 +19,9 @@ export class Followers<Answer> {
   readonly #watch: (onChange: () => void) => () => void;
   readonly #isSomething: (answer: Answer) => boolean;
   readonly #room: () => Promise<void>;
-  /** What ends the wait of each until the next change. */
+  /** The requests that wait; each can be woken. */
   readonly #waiting = new Set<{ wake: () => void }>();
-  /** Those that have not started, by what they read, in their order. */
+  /** Reads that have not started, in their order, by the keys of their requests. */
   readonly #readings = new Map<string, Reading<Answer>>();
   #isReading = false;
   #endWatch = () => {};
@@ -30,7 +30,7 @@ export class Followers<Answer> {
   /**
    * @param watch of a store.
    * @param isSomething whether an answer ends a wait.
-   * @param room resolves once there is room for what is read.
+   * @param room resolves once there is room for an answer.
    */
   constructor(
     watch: (onChange: () => void) => () => void,
@@ -54,14 +54,14 @@ export class Followers<Answer> {
 
   /**
    * Reads, and again after each change, until there is something, or the time is over.
-   * @param what equal for those that read the same.
+   * @param key equal for requests that read the same.
    * @param wait milliseconds.
    * @param signal also ends the wait.
-   * @returns what was read last, and the milliseconds that were waited.
+   * @returns the last answer, and the milliseconds that were waited.
    * @throws StoreUnavailable if its turn does not come in this time.
    */
   async read(
-    what: string,
+    key: string,
     read: () => Promise<Answer>,
     wait: number,
     signal: AbortSignal,
@@ -76,7 +76,7 @@ export class Followers<Answer> {
       for (;;) {
         const change = Promise.withResolvers<void>(); // also one while it reads
         follower.wake = change.resolve;
-        const answer: Answer | undefined = (await this.#readInTurn(what, read, end)) ?? last;
+        const answer: Answer | undefined = (await this.#readInTurn(key, read, end)) ?? last;
         if (answer === undefined) throw new StoreUnavailable('more requests wait than can read', 'overload');
         const began = performance.now();
         if (this.#isSomething(answer) || began >= end || signal.aborted || this.#isClosed)
@@ -104,11 +104,11 @@ export class Followers<Answer> {
   }
 
   /** @returns undefined if the turn does not come until this moment. */
-  async #readInTurn(what: string, read: () => Promise<Answer>, end: number): Promise<Answer | undefined> {
-    let reading = this.#readings.get(what);
+  async #readInTurn(key: string, read: () => Promise<Answer>, end: number): Promise<Answer | undefined> {
+    let reading = this.#readings.get(key);
     if (reading === undefined) {
       reading = { read, readers: new Set(), started: Promise.withResolvers() };
-      this.#readings.set(what, reading);
+      this.#readings.set(key, reading);
     }
     const reader = Promise.withResolvers<Answer>();
     reading.readers.add(reader);
@@ -121,20 +121,20 @@ export class Followers<Answer> {
 
   async #readAll(): Promise<void> {
     this.#isReading = true;
-    await Promise.resolve(); // those that wake together read together
-    for (const [what, reading] of this.#readings) {
+    await Promise.resolve(); // requests that wake together share their reads
+    for (const [key, reading] of this.#readings) {
       await this.#room();
-      this.#readings.delete(what);
+      this.#readings.delete(key);
       if (reading.readers.size === 0) continue;
       reading.started.resolve(true);
       try {
         const answer = await reading.read();
         for (const { resolve } of reading.readers) {
           resolve(answer);
-          await nextTurn(); // each makes an answer of it, which takes room
+          await nextTurn(); // each request makes an answer, which takes room
         }
       } catch (error) {
-        // It would take those behind it as long to fail.
+        // The next reads would take as long to fail.
         for (const failed of [reading, ...this.#readings.values()]) {
           failed.started.resolve(true);
           for (const { promise, reject } of failed.readers) {

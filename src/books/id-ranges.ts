@@ -25,10 +25,10 @@ export function countOf(ranges: readonly IdRange[]): number {
 /** Goes through ids in their order. */
 export class Ids {
   readonly #ranges: readonly IdRange[];
-  /** The ranges before this position end before `#after`. */
+  /** The ranges before this position have no id after `#after`. */
   #position = 0;
   #after = 0;
-  /** How many to ask for together, as the caller has found. */
+  /** How many ids the caller asks for together. */
   together = Number.POSITIVE_INFINITY;
 
   constructor(ranges: readonly IdRange[]) {

@@ -10,10 +10,10 @@ import type { Once } from './once.ts';
 import type { Page, Search } from './search.ts';
 
 /**
- * Where a store keeps some of its books. Only books of one place are in one batch. The batches in progress are counted for each
+ * Some of the books, which one server keeps. Only books of one shard are in one batch. The batches in progress are counted for each
  * server, so that one that does not answer delays only its own books.
  */
-export interface Place {
+export interface Shard {
   readonly server: number;
 }
 
@@ -50,14 +50,14 @@ export interface ConditionalChange {
 /** The book as the change left it, or as it was before its removal; undefined if no book has the id. */
 export type ConditionalOutcome = Book | 'unmet' | undefined;
 
-/** Of a call that was left out of its batch, since the books before it are heavy, or took long. It is sent again. */
-export type Left = null;
+/** Of a call that its batch has left out, since the books before it are heavy, or took long. It is sent again. */
+export type NotAnswered = null;
 
 /**
  * In the order of a batch. An answer that must wait for a lock on its book is a promise, so that it does not delay the others.
  * The first call is never left out.
  */
-export type Answers<Answer> = Promise<readonly (Answer | Promise<Answer> | Left)[]>;
+export type Answers<Answer> = Promise<readonly (Answer | Promise<Answer> | NotAnswered)[]>;
 
 /** Characters of the texts of books that a batch answers, without the last one: in memory they take several times as much. */
 export const HEAVY = 1024 * 1024;
@@ -80,7 +80,7 @@ export function untilHeavy<Item, Answer extends ConditionalOutcome | boolean>(
   items: readonly Item[],
   answer: (item: Item) => Answer,
   isLate = () => false,
-): (Answer | Left)[] {
+): (Answer | NotAnswered)[] {
   let weight = 0;
   return items.map((item, position) => {
     if (weight >= HEAVY || (position > 0 && isLate())) return null;
@@ -124,8 +124,8 @@ export type StoreFault = (typeof STORE_FAULTS)[number];
  * `performance.now()`): no caller waits for it, and it might undo later changes.
  */
 export interface Books {
-  /** Where the book of this id is, or would be; undefined if all books are in one place. The answer may change. */
-  placeOf?(id: number): Place | undefined;
+  /** The shard that the book of this id is in, or would be; undefined if there is only one. The answer may change. */
+  shardOf?(id: number): Shard | undefined;
 
   /** How many books there are, up to a number. */
   countUpTo(most: number): Promise<number>;

@@ -1,5 +1,6 @@
-// Owns: jobs that take turns: so many at a time, the others in their order. A job whose turn does not come in time is refused.
-// Independent of books.
+// Owns: jobs that take turns: some at the same time, the others after them, in their order. A job whose turn does not come in
+// time is refused.
+// Does not: depend on what a job is about.
 
 import { Histogram } from '../counts.ts';
 import type { Times } from '../times.ts';
@@ -16,7 +17,7 @@ export class Turns {
   readonly #waiting: PromiseWithResolvers<void>[] = [];
   /** Jobs in progress. */
   inFlight = 0;
-  /** Seconds, of all jobs that have ended. */
+  /** Seconds of each job that has ended. */
   readonly durations = new Histogram(DURATIONS);
 
   /** @param most jobs at the same time. */

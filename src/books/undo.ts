@@ -1,5 +1,5 @@
 // Owns: the course of every undo (rule H5), for requests and commands, in one step or in parts, on every store. A store reads the
-// log and writes books; `undo-decision.ts` decides.
+// log and writes books; `undo-decision.ts` decides on each book.
 
 import type {
   CatalogueEvent,
@@ -16,7 +16,7 @@ import { countOf, Ids } from './id-ranges.ts';
 import type { Once } from './once.ts';
 import { decide } from './undo-decision.ts';
 
-/** What is looked through at most: books, and rows of the log with the bytes of their texts. */
+/** The most books that are looked through, and the most rows of the log, with the bytes of their texts. */
 interface Bounds {
   readonly books: number;
   readonly rows: number;
@@ -25,31 +25,34 @@ interface Bounds {
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Of one step, for which other writes wait; and of each part of an undo that does not fit into one. */
+/** An undo within these bounds is one step, for which other writes wait. */
 const STEP: Bounds = { books: 10_000, rows: 100_000, bytes: 64 * MEBIBYTE };
+/** Each part of a larger undo is within these. */
 const PART: Bounds = { books: 500, rows: 10_000, bytes: 8 * MEBIBYTE };
 
 /** Books that are decided on together. */
 const TOGETHER = 500;
 
-/** Ids of books that were left which are kept: more help nobody. */
+/** The most ids that are kept of books that were left as they are: nobody needs more. */
 const NAMED = 10_000;
 
 /** How far an undo is. */
 export interface UndoProgress {
-  /** Its number, with which it can be taken back itself; null if there was no change to take back. */
+  /** The number of the undo, with which it can be taken back itself; null if there was no change to take back. */
   readonly event: number | null;
-  /** How many books have been changed by what is taken back; and how many of them have been looked at. */
+  /** How many books the selected changes are about. */
   readonly books: number;
+  /** How many of them have been looked at. */
   readonly checked: number;
-  /** How many books are as they were before. */
+  /** How many of them are as they were before the selected changes. */
   readonly undone: number;
-  /** The ids of those that were left, since others have changed them later: the first 10,000. And how many there are. */
-  readonly left: readonly number[];
+  /** How many of them were left as they are, since others have changed them later. */
   readonly changedLater: number;
+  /** The ids of these: the first 10,000. */
+  readonly left: readonly number[];
 }
 
-/** What is kept with the event. */
+/** The `work` that is kept with the event. */
 type UndoWork = Pick<UndoProgress, 'books' | 'checked' | 'left' | 'changedLater'> & {
   readonly selection: Selection;
   /** The highest id that has been looked at. */
@@ -64,7 +67,7 @@ export function isDone({ books, checked }: UndoProgress): boolean {
 
 const COUNTS = ['books', 'checked', 'changedLater', 'through'] as const;
 
-/** @returns undefined if the event is no undo, or is one of a build before the release, or another program has damaged it. */
+/** @returns undefined if the event is no undo, is one of a build before the release, or was damaged by another program. */
 function workOf(event: CatalogueEvent | undefined): UndoWork | undefined {
   if (event?.kind !== 'undo') return undefined;
   const { selection, left, ...counts } = { ...(event.work as Partial<UndoWork> | null) };
@@ -74,7 +77,7 @@ function workOf(event: CatalogueEvent | undefined): UndoWork | undefined {
   return isWhole ? (event.work as UndoWork) : undefined;
 }
 
-/** @returns undefined as above. */
+/** @returns undefined if `workOf` does. */
 export function progressOf(event: CatalogueEvent | undefined): UndoProgress | undefined {
   const work = workOf(event);
   if (event === undefined || work === undefined) return undefined;
@@ -82,28 +85,28 @@ export function progressOf(event: CatalogueEvent | undefined): UndoProgress | un
   return { event: event.number, books, checked, undone: event.books, left, changedLater };
 }
 
-/** What became of a request; `conflict` if its key has been used for another one. */
+/** The outcome of a request; `conflict` if its key has been used for another one. */
 export type UndoOutcome =
   | {
       readonly progress: UndoProgress;
       readonly isReplay: boolean;
-      /** The undo if it is not complete. */
+      /** The undo, if it is not complete. */
       readonly rest?: Undo;
     }
   | NotUndone
   | 'conflict';
 
-/** What a request with a known key was answered. */
+/** The answer to an earlier request with the same key. */
 type Known = { readonly known: UndoProgress } | 'conflict' | 'unknown';
 
-/** What an undo takes back, and the books that this is about. */
+/** The changes that an undo takes back, and the books that they are about. */
 interface Plan {
   readonly selection: Selection;
   readonly ids: Ids;
   readonly books: number;
 }
 
-/** One undo. Several processes may continue the same one: its parts follow one after the other. */
+/** One undo. Several processes may continue it at the same time; its parts follow one after the other. */
 export class Undo {
   readonly #log: ChangeLog;
   readonly number: number;
@@ -138,7 +141,7 @@ export class Undo {
   }
 
   /**
-   * Looks what an undo would do.
+   * Finds out the result of an undo, without it.
    * @param onProgress called with how far it is.
    */
   static look(
@@ -155,9 +158,9 @@ export class Undo {
       const progress = { ...NOTHING, books: countOf(ranges), left };
       for (let through = 0; progress.checked < progress.books; onProgress(progress)) {
         const books = await log.past(ids.next(through, TOGETHER), selection);
-        const { restored, lefts } = decisionsOn(books);
-        left.push(...lefts.slice(0, NAMED - left.length));
-        progress.changedLater += lefts.length;
+        const { restored, leftAlone } = decisionsOn(books);
+        left.push(...leftAlone.slice(0, NAMED - left.length));
+        progress.changedLater += leftAlone.length;
         progress.undone += restored.length;
         progress.checked += books.length;
         through = (books.at(-1) as PastBook).id;
@@ -171,7 +174,7 @@ export class Undo {
     this.#ids ??= await this.#log.read((log) => this.#readIds(log), deadline);
     const ids = this.#ids;
     return await this.#log.write(async (log) => {
-      if (workOf(await log.event(this.number)) === undefined) return undefined; // nothing is to become a part of it
+      if (workOf(await log.event(this.number)) === undefined) return undefined; // no change becomes a part of it
       const event = await log.resume(this.number);
       const work = workOf(event);
       if (event === undefined || work === undefined) return undefined;
@@ -225,7 +228,7 @@ async function beginStep(
   return await takeBack(log, { number, books: 0 }, work, ids, bounds);
 }
 
-/** Takes changes back of the next books, within bounds. */
+/** Takes the changes of the next books back, within bounds. */
 async function takeBack(
   log: LogWriter,
   event: Pick<CatalogueEvent, 'number' | 'books'>,
@@ -243,11 +246,11 @@ async function takeBack(
     const next = ids.next(through, Math.min(TOGETHER, ids.together, end - checked));
     if (next.length === 0) break;
     const books = await log.past(next, before.selection);
-    const { restored, lefts } = decisionsOn(books);
+    const { restored, leftAlone } = decisionsOn(books);
     await log.restore(restored);
-    ids.together = 2 * books.length; // fewer after those with a long past, and then more again
-    left.push(...lefts.slice(0, NAMED - left.length));
-    changedLater += lefts.length;
+    ids.together = 2 * books.length; // fewer after books with a long past, and then more again
+    left.push(...leftAlone.slice(0, NAMED - left.length));
+    changedLater += leftAlone.length;
     undone += restored.length;
     checked += books.length;
     rows += books.reduce((sum, { changes }) => sum + changes.length, 0);
@@ -255,20 +258,20 @@ async function takeBack(
     through = (books.at(-1) as PastBook).id;
   }
   const isEnd = ids.next(through, 1).length === 0;
-  // Another process may have found more books, or fewer: changes of a transaction that was in progress.
+  // Another process may have found more books, or fewer: a transaction with changes may have been in progress.
   const books = isEnd ? checked : Math.max(before.books, checked + 1);
   const work = { ...before, books, checked, through, left, changedLater };
   await log.end(event.number, undone, work);
   return { ...work, event: event.number, undone: event.books + undone };
 }
 
-/** @returns the books that become what they were, and the ids of those that are left. */
-function decisionsOn(books: readonly PastBook[]): { restored: Restored[]; lefts: number[] } {
+/** @returns the books that become what they were, and the ids of books that are left as they are. */
+function decisionsOn(books: readonly PastBook[]): { restored: Restored[]; leftAlone: number[] } {
   const restored: Restored[] = [];
-  const lefts: number[] = [];
+  const leftAlone: number[] = [];
   for (const { id, changes, present } of books) {
     const decision = decide(changes, present);
-    if (decision === 'left') lefts.push(id);
+    if (decision === 'left') leftAlone.push(id);
     else if (decision !== 'same')
       restored.push({
         id,
@@ -277,5 +280,5 @@ function decisionsOn(books: readonly PastBook[]): { restored: Restored[]; lefts:
         isNew: present === null,
       });
   }
-  return { restored, lefts };
+  return { restored, leftAlone };
 }

@@ -1,10 +1,8 @@
-// Owns: where a record of a delimited text ends, and where its fields are (RFC 4180). Line ends are LF, CRLF or CR,
-// also mixed; within quotes they belong to the field. Blanks may follow a closing quote, and stand before the opening one
-// if both are in one line, between commas or semicolons. In other fields, quotes are ordinary characters. Programs that
-// write tabs or bars often write quotes as they are: there, quotes are also ordinary where they would make a row malformed,
-// or join rows, and the row is whole without them.
-// Does not: return a record whose end has not arrived yet. The record is read again from its beginning when there is
-// more text.
+// Owns: splitting a record of delimited text into fields (RFC 4180). Line ends are LF, CRLF or CR, also mixed; within quotes they
+// belong to the field. Blanks may follow a closing quote. They may stand before the opening one if both are in one line, between
+// commas or semicolons. A quote within a field without quotes is an ordinary character. So is a stray quote between tabs or bars: it
+// would make a row malformed, or join rows, and the row is whole without it.
+// Does not: return a record whose end has not arrived yet. It is read again from its beginning when there is more text.
 
 const LF = 10;
 const CR = 13;
@@ -20,7 +18,7 @@ const PLAIN = 0;
 const QUOTED = 1;
 const DOUBLED = 2; // quoted, with quotes inside, each doubled
 
-/** What is wrong with a record, and in which field. */
+/** A fault of a record: its reason, and the field. */
 export interface Fault {
   readonly field: number;
   readonly reason: string;
@@ -30,29 +28,29 @@ export class Tokenizer {
   readonly delimiter: string;
   /** How many fields of a record are located; the others are only counted. */
   readonly #kept: number;
-  /** How many fields a row may have; none if quotes always count. */
+  /** How many fields a row may have; empty if no quote is stray. */
   readonly #rowLengths: readonly number[];
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #forms: number[] = [];
-  /** Of the latest quoted field. */
+  /** The form of the latest quoted field, and the line ends in it. */
   #form = QUOTED;
   #lineEnds = 0;
   #text = '';
   #start = 0;
   /** Number of fields of the record. */
   count = 0;
-  /** Where it ends. */
+  /** Where the record ends. */
   end = 0;
-  /** Where the next one begins. */
+  /** Where the next record begins. */
   next = 0;
-  /** Lines that it spans. */
+  /** Number of lines of the record. */
   lines = 0;
   /** Whether any field that is not kept has text. */
   hasMore = false;
-  /** Whether a quote in it is never closed. */
+  /** Whether a quote in the record is never closed. */
   isOpen = false;
-  /** What is wrong with the first malformed field. */
+  /** The fault of the first malformed field. */
   fault: Fault | undefined = undefined;
 
   /** @param rowLengths how many fields a row may have, if that is known. */
@@ -137,7 +135,7 @@ export class Tokenizer {
 
   /**
    * Finds the closing quote of a field.
-   * @returns the index after it; -1 if there is none; that of the field if its quotes are ordinary characters.
+   * @returns the index after the quote; -1 if there is none; the start of the field if its quotes are ordinary characters.
    */
   #closeOf(text: string, start: number, field: number): number {
     const delimiter = this.delimiter.charCodeAt(0);
@@ -176,7 +174,7 @@ export class Tokenizer {
   }
 
   /**
-   * Whether the line is a whole row if the quotes from a field to its end are ordinary characters. A field that also
+   * Whether the line is a whole row if the quotes from a field to the end of the line are ordinary characters. A field that also
    * ends with a quote is quoted, however badly.
    */
   #isRow(text: string, start: number, field: number): boolean {
@@ -188,7 +186,7 @@ export class Tokenizer {
     return this.#rowLengths.includes(count);
   }
 
-  /** The content of a field; a malformed one as it stands. */
+  /** The content of a field; the text of a malformed one as it stands. */
   field(index: number): string {
     const start = this.#starts[index] as number;
     const end = this.#ends[index] as number;

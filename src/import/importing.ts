@@ -1,4 +1,4 @@
-// Owns: storing a file's books, group by group, and counting them, however the import ends.
+// Owns: storing the books of a file, group by group, and the counts of an import, however it ends.
 
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/rows.ts';
@@ -6,27 +6,27 @@ import { type StoredBooks, UnknownOutcome } from '../stores/bulk.ts';
 import type { Times } from '../times.ts';
 import type { ImportMode } from './modes.ts';
 
-/** Later ones are rarely years. */
+/** A later year is probably a date in digits, such as 20080914. */
 const LAST_LIKELY_YEAR = 2100;
 
-/** Bytes of the file that are read at once, while those before them are stored. */
+/** Bytes of a piece: it is read while the rows of the piece before it are stored. */
 const PIECE_BYTES = 1024 * 1024;
 
-/** What an import has done so far. The books that it counts are durable; in a dry run, they would be. */
+/** The progress of an import. The books that it counts are durable; in a dry run, they would be. */
 export class Tally {
   read = 0;
-  /** Rejected ones among the records that were read. */
+  /** How many of the records that were read are rejected. */
   refused = 0;
   /** The line of the last book. */
   line = 0;
   books = 0;
   /** Books of rows that end before a column that is used. */
   short = 0;
-  /** Books whose year is more probably a date in digits, such as 20080914. */
+  /** Books of a year after `LAST_LIKELY_YEAR`. */
   ofTheFuture = 0;
-  /** Books of a year that began when it was still 31 December in UTC, as the file has it. */
+  /** Books with a date on 31 December in UTC that is 1 January elsewhere, so that the year is the new one. */
   newYears = 0;
-  /** Books that lack a field, by the name of the field. */
+  /** How many books lack a field, by the name of the field. */
   lacking = Object.fromEntries(FIELD_NAMES.map((name) => [name, 0])) as Record<keyof BookFields, number>;
   /** Rejected records whose ids belong to other books. */
   withTakenId = 0;
@@ -43,17 +43,17 @@ export class Tally {
 
 export interface Outcome {
   readonly tally: Tally;
-  /** Why the file could not be read to its end. Everything before that point is done. */
+  /** Why the file could not be read to its end. All rows before that point are stored. */
   readonly inputError: unknown;
-  /** Why some of the rows that were read are not done. After an UnknownOutcome, the rows that began may be stored. */
+  /** Why rows that were read are not stored. After an UnknownOutcome, the rows of the last group may be stored. */
   readonly failure: unknown;
-  /** The line of the last book that began to be stored. */
+  /** The line of the last book of that group. */
   readonly begunLine: number;
 }
 
 export interface BatchReport {
   /**
-   * Gets rejected records, ascending by line, and the bytes and rows that were read. Resolves when it can take more, or
+   * Reports rejected records, ascending by line, and the bytes and rows that were read. Resolves when the next report may follow, or
    * the process must end.
    */
   note(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
@@ -66,7 +66,7 @@ export interface ImportParts {
   /** Ends the work at a point where nothing is half done. */
   readonly signal: AbortSignal;
   readonly times: Pick<Times['import'], 'confirmPause'>;
-  /** Throws when stored books may be lost, since another host takes the writes by now. */
+  /** @throws Error if stored books may be lost, since another host takes the writes by now. */
   assertNewest(): Promise<void>;
 }
 
@@ -74,19 +74,21 @@ export interface ImportParts {
 export class Import {
   readonly #parts: ImportParts;
   readonly #batches: AsyncIterator<ReadBatch>;
+  /** The stored rows. */
   #done = new Tally();
-  /** What is done and stays, and since when that is known. */
+  /** The stored rows that stay. */
   #confirmed = this.#done;
+  /** When that was asked last. */
   #confirmedAt = performance.now();
-  /** With the group that is being stored. */
+  /** The stored rows and those of the group in progress. */
   #begun = this.#done;
   #inputError: unknown;
-  /** Batches that are read, and not yet stored. */
+  /** Batches that are read and not stored yet. */
   #ready: ReadBatch[] = [];
   /** The piece that is read while the one before it is stored. */
   #next: Promise<ReadBatch[]>;
   #position = 0;
-  /** Rejected records of the rows that were taken, which are not reported yet. */
+  /** Rejected records that are not reported yet. */
   #refused: RefusedRecord[] = [];
 
   constructor(parts: ImportParts) {
@@ -120,7 +122,7 @@ export class Import {
     this.#confirmedAt = performance.now();
   }
 
-  /** Whether there are rows that are not stored yet; a piece of the file is read if needed. */
+  /** Whether there are rows that are not stored yet. Reads a piece of the file if needed. */
   async #hasMore(): Promise<boolean> {
     if (this.#ready.length === 0) {
       this.#ready = await this.#next;
@@ -146,7 +148,7 @@ export class Import {
       }
       this.#done = tally;
     } finally {
-      await this.#note(tally); // here nothing waits for a transaction to end
+      await this.#note(tally); // no transaction is open, which would delay other writers
     }
   }
 
@@ -182,7 +184,7 @@ export class Import {
     await this.#parts.report.note(refused, this.#position, read);
   }
 
-  /** @returns the next batches, none at the end of the file, and where it cannot be read further. */
+  /** @returns the next batches; none at the end of the file, or where it cannot be read further. */
   async #readPiece(): Promise<ReadBatch[]> {
     const piece: ReadBatch[] = [];
     try {

@@ -17,13 +17,13 @@ const limits = fc.record({
   inFlight: fc.constantFrom(1, 2),
 });
 
-/** Two servers, of which one has two places. */
-const PLACES = [{ server: 1 }, { server: 1 }, { server: 2 }];
+/** Two servers, of which one has two shards. */
+const SHARDS = [{ server: 1 }, { server: 1 }, { server: 2 }];
 
 const call = fc.record({
   weight: fc.integer({ min: 0, max: 4 }),
   isRefused: fc.boolean(),
-  place: fc.constantFrom(undefined, ...PLACES),
+  shard: fc.constantFrom(undefined, ...SHARDS),
 });
 
 const calls = fc.array(call, {
@@ -39,7 +39,7 @@ interface Item {
   readonly number: number;
   readonly weight: number;
   readonly isRefused: boolean;
-  readonly place: { readonly server: number } | undefined;
+  readonly shard: { readonly server: number } | undefined;
 }
 
 export const batches = fc.asyncProperty(
@@ -60,12 +60,12 @@ export const batches = fc.asyncProperty(
       const carry = async (items: readonly Item[], deadline: number) => {
         order.expect(time.now <= deadline, 'work begins after its deadline');
         order.expect(items.length <= limits.size, 'a batch is too large');
-        const { place } = items[0] as Item;
+        const { shard } = items[0] as Item;
         order.expect(
-          items.every((item) => item.place === place),
-          'a batch has items of two places',
+          items.every((item) => item.shard === shard),
+          'a batch has items of two shards',
         );
-        const server = place?.server ?? 0;
+        const server = shard?.server ?? 0;
         const ofServer = (inFlight.get(server) ?? 0) + 1;
         inFlight.set(server, ofServer);
         order.expect(ofServer <= limits.inFlight, 'too many batches are in progress');
@@ -97,9 +97,9 @@ export const batches = fc.asyncProperty(
       const batches = new Batches<Item, string>(carry, limits, TIMES.books, {
         weigh: ({ weight }) => weight,
         weighAnswer: (answer) => Number(answer.at(-1)) % 3,
-        placeOf: ({ place }) => place,
+        shardOf: ({ shard }) => shard,
       });
-      const isFull = ({ place }: Item) => inFlight.get(place?.server ?? 0) === limits.inFlight;
+      const isFull = ({ shard }: Item) => inFlight.get(shard?.server ?? 0) === limits.inFlight;
       order.onTime = () => {
         const carried = [...inFlight.values()].reduce((sum, batches) => sum + batches, 0);
         if (batches.inFlight > carried) return; // answers are given
@@ -130,8 +130,8 @@ export const batches = fc.asyncProperty(
         else assert.notEqual((error as StoreUnavailable | undefined)?.kind, 'refused', 'too much is refused');
       }
       const firsts = [...new Set(sent)];
-      for (const place of [undefined, ...PLACES]) {
-        const called = made.filter(({ item }) => item.place === place).map(({ item }) => item.number);
+      for (const shard of [undefined, ...SHARDS]) {
+        const called = made.filter(({ item }) => item.shard === shard).map(({ item }) => item.number);
         const sentHere = firsts.filter((number) => called.includes(number));
         assert.deepEqual(
           sentHere,
@@ -145,7 +145,7 @@ export const batches = fc.asyncProperty(
       isQuiet = true;
       made.length = 0;
       for (let number = 0; number < 20; number += 1)
-        make({ number, weight: 1, isRefused: false, place: undefined });
+        make({ number, weight: 1, isRefused: false, shard: undefined });
       await order.untilQuiet();
       for (const { item, observed } of made) assert.equal(observed.settled?.answer, answerTo(item));
     }),

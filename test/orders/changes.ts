@@ -139,9 +139,9 @@ class Table {
   #lockFree(id: number, owner: Owner): object[] {
     const book = this.books.get(id);
     if (book === undefined) return [];
-    if (this.#locks.has(id)) return [{ id, held: true }];
+    if (this.#locks.has(id)) return [{ id, locked: true }];
     this.#lock(id, owner);
-    return [{ ...book, held: false }];
+    return [{ ...book, locked: false }];
   }
 
   async #lockWhenFree(id: number, owner: Owner, end: number): Promise<void> {
@@ -158,7 +158,7 @@ class Table {
     return (ids as number[]).flatMap((id, row) => {
       const book = this.books.get(id);
       if (book === undefined) return [];
-      if (this.#locks.has(id)) return [{ id, held: true }];
+      if (this.#locks.has(id)) return [{ id, locked: true }];
       if (text === 'remove') this.books.delete(id);
       else {
         const [title = book.title, author = book.author] = [titles, authors].map(
@@ -166,7 +166,7 @@ class Table {
         );
         this.books.set(id, { ...book, title, author });
       }
-      return [{ ...book, held: false }];
+      return [{ ...book, locked: false }];
     });
   }
 }

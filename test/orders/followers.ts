@@ -6,11 +6,12 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Book } from '../../src/books/book.ts';
 import { Catalogue } from '../../src/books/catalogue.ts';
-import type { Changes, ServedLog } from '../../src/books/change-log.ts';
+import type { PageOfChanges, ServedLog } from '../../src/books/change-log.ts';
 import { type Store, StoreUnavailable } from '../../src/books/store.ts';
+import type { PostgresBooks } from '../../src/stores/postgres/books.ts';
 import type { Connections } from '../../src/stores/postgres/connections.ts';
-import { History } from '../../src/stores/postgres/history.ts';
 import { pruneStatement } from '../../src/stores/postgres/log-pruning.ts';
+import { PostgresLog } from '../../src/stores/postgres/served-log.ts';
 import { TIMES } from '../../src/times.ts';
 import { DEADLINE, Observed, Order, Statements } from './order.ts';
 
@@ -202,14 +203,14 @@ class Server {
   carryOut(text: string, values: readonly unknown[]): object[] {
     const now = this.snapshot;
     const { xid, number, at } = this.rows.reduce((one, row) => (inOrder(one, row) < 0 ? row : one));
-    const place = { server: 'the server', newest: `${xid}/${number}/${at}` };
+    const shard = { server: 'the server', newest: `${xid}/${number}/${at}` };
     if (text.includes('"isKnown"')) {
       const [, seen, newest] = values;
-      return [{ ...place, isKnown: this.#isKnown(text, new Snapshot(seen), String(newest)) }];
+      return [{ ...shard, isKnown: this.#isKnown(text, new Snapshot(seen), String(newest)) }];
     }
     if (text.includes('"hasMore"'))
       return [{ now, hasMore: this.#behind(new Snapshot(values[1]), 0, 0).length > 0 }];
-    if (text.includes('state.place, pg_current_snapshot')) return [{ ...place, place: 0, now }];
+    if (text.includes('state.place as shard, pg_current_snapshot')) return [{ ...shard, shard: 0, now }];
     if (text.includes('between $1 and $2')) {
       const [first, last, most] = values as number[];
       const ids = [...this.books.keys()].filter((id) => id >= Number(first) && id <= Number(last));
@@ -241,7 +242,7 @@ class Follower {
   readonly #server: Server;
   readonly #catalogue: Catalogue;
   /** How many commits there were before a page was read. */
-  readonly #commitsBefore: WeakMap<Changes, number>;
+  readonly #commitsBefore: WeakMap<PageOfChanges, number>;
   readonly #order: Order;
   readonly copy = new Map<number, number>();
   #cursor: unknown;
@@ -254,7 +255,12 @@ class Follower {
   /** Ends its waits. */
   readonly leaving = new AbortController();
 
-  constructor(server: Server, catalogue: Catalogue, commitsBefore: WeakMap<Changes, number>, order: Order) {
+  constructor(
+    server: Server,
+    catalogue: Catalogue,
+    commitsBefore: WeakMap<PageOfChanges, number>,
+    order: Order,
+  ) {
     this.#server = server;
     this.#catalogue = catalogue;
     this.#commitsBefore = commitsBefore;
@@ -358,15 +364,15 @@ export const followers = fc.asyncProperty(
         return (rows as { book: Book | undefined | null }[]).map(({ book }) => book);
       };
       const watches = new Set<() => void>();
-      const history = new History(
+      const history = new PostgresLog(
         { query } as unknown as Connections,
+        undefined,
+        { find, watches } as unknown as PostgresBooks,
+        [{ shard: 0, now: server.snapshot }],
+        { all: [0], first: 0, of: () => 0 },
         TIMES.postgres,
-        [{ place: 0, now: server.snapshot }],
-        () => 0,
-        find,
-        watches,
       );
-      const commitsBefore = new WeakMap<Changes, number>();
+      const commitsBefore = new WeakMap<PageOfChanges, number>();
       const log: Pick<ServedLog, 'changes' | 'watch'> = {
         changes: async (cursor, most, deadline) => {
           const before = server.commits;

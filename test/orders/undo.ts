@@ -47,7 +47,7 @@ interface Write {
 }
 
 /** One place has the whole log. */
-const PLACES = { all: [0], first: 0, of: () => 0 };
+const LOG_SHARDS = { all: [0], first: 0, of: () => 0 };
 
 const textOf = (state: State) => (state === null ? null : `${state}`);
 
@@ -225,9 +225,9 @@ export const undos = fc.asyncProperty(
         const begin = () => new Transaction(order, table, sent, deadline);
         const log = {
           read: <Result>(read: (log: PostgresLogReader) => Promise<Result>) =>
-            begin().carryOut((query) => read(new PostgresLogReader(query, PLACES))),
+            begin().carryOut((query) => read(new PostgresLogReader(query, LOG_SHARDS))),
           write: <Result>(write: (log: PostgresLogWriter) => Promise<Result>) =>
-            begin().carryOut((query) => write(new PostgresLogWriter(query, PLACES, STATEMENTS))),
+            begin().carryOut((query) => write(new PostgresLogWriter(query, LOG_SHARDS, STATEMENTS))),
         };
         return Undo.begin(log, { change: number }, undefined, deadline);
       };

@@ -40,19 +40,19 @@ test('books have the place of their shard, by the latest map that could be read'
     if (map instanceof Error) throw map;
     return statement.includes('to_regclass') && !statement.includes('groupid') ? [{ known: true }] : map;
   }) as never;
-  assert.equal(shards.placeOf(1), undefined);
+  assert.equal(shards.shardOf(1), undefined);
   assert.equal(shards.servers, 1);
   await shards.read(read);
   assert.equal(shards.servers, 2);
-  for (const id of ids) assert.equal(shards.placeOf(id)?.server, hashOf(id) < 0 ? 1 : 2);
+  for (const id of ids) assert.equal(shards.shardOf(id)?.server, hashOf(id) < 0 ? 1 : 2);
   const sameHalf = ids.filter((id) => hashOf(id) < 0);
-  assert.equal(new Set(sameHalf.map((id) => shards.placeOf(id))).size, 1);
+  assert.equal(new Set(sameHalf.map((id) => shards.shardOf(id))).size, 1);
   map = new Error('away');
   await shards.renew(read);
-  assert.equal(shards.placeOf(1)?.server, hashOf(1) < 0 ? 1 : 2);
+  assert.equal(shards.shardOf(1)?.server, hashOf(1) < 0 ? 1 : 2);
   map = [{ last: 2 ** 31 - 1, server: 3 }];
   await shards.renew(read);
-  for (const id of ids) assert.equal(shards.placeOf(id)?.server, 3);
+  for (const id of ids) assert.equal(shards.shardOf(id)?.server, 3);
 });
 
 testOnPostgres(

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { test } from 'node:test';
-import type { Changes } from '../../src/books/change-log.ts';
+import type { PageOfChanges } from '../../src/books/change-log.ts';
 import { Pace } from '../../src/stores/book-index.ts';
 import { SqliteIndex } from '../../src/stores/sqlite/book-index.ts';
 import { History } from '../../src/stores/sqlite/history.ts';
@@ -56,11 +56,11 @@ if (STORES.includes(SQLITE))
       await stop();
       const db = new CountingConnection(fileOf(dbUrl));
       const history = new History(db);
-      const begin = history.changes(undefined, 1000, Number.POSITIVE_INFINITY) as Changes;
-      const { cursor } = history.changes(begin.cursor, 1000, Number.POSITIVE_INFINITY) as Changes;
+      const begin = history.changes(undefined, 1000, Number.POSITIVE_INFINITY) as PageOfChanges;
+      const { cursor } = history.changes(begin.cursor, 1000, Number.POSITIVE_INFINITY) as PageOfChanges;
       await runOn(dbUrl, CHANGES(count));
       db.steps();
-      const all = history.changes(cursor, 1000, Number.POSITIVE_INFINITY) as Changes;
+      const all = history.changes(cursor, 1000, Number.POSITIVE_INFINITY) as PageOfChanges;
       const ofAll = db.steps();
       const found = all.changes.map(({ book }) => book?.year);
       assert.deepEqual(found, [count]);

@@ -1,6 +1,6 @@
 // Owns: the search index in PostgreSQL: its tables, and how it follows the log of changes. A transaction of plain statements
-// indexes the books of some rows; it locks the row of their shard in `book_index_state`, so that it is alone. A first index is
-// that of a range of books. Twin of `sqlite/book-index.ts`.
+// indexes the books of some rows. It locks the row of their shard in `book_index_state`, so no other transaction indexes them. The
+// first index is made from a range with all books. Twin of `sqlite/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them four times as expensive.
 
 import type pg from 'pg';
@@ -10,20 +10,19 @@ import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
 import { Turn } from '../turn.ts';
 import { begin } from './limits.ts';
-import { behind, type LogPosition, PLACES, type PlaceOfLog, readLog } from './log.ts';
+import { behind, LOG_SHARDS, type LogPosition, type LogShard, readLog } from './log.ts';
 import { codeOf, type Query, queryOn } from './query.ts';
 import { BOOKS, columnsOf } from './statements.ts';
 import { changeStructure } from './structure.ts';
 
-/** Rows of the log that are taken together, and books that are indexed together: a few milliseconds of work in this process. */
+/** The most rows of the log that are read together, and books that are indexed together: a few milliseconds of work in this process. */
 export const STEP = 1000;
 
 /** Above every id. */
 const LAST_ID = Number.MAX_SAFE_INTEGER;
 
-// The words of a book are written by us: no parser or dictionary of the server sees them. The index has the rows of the log that
-// the snapshot `seen` sees, and of those that `target` sees, the ones up to a transaction and a number; but not the books of a
-// range. Each shard of the log has a row: its `place`.
+// The words of a book come from this process: no parser or dictionary of the server sees them. `book_index_state` has a row for each
+// shard of the log: how far the index is there, as a `LogPosition`.
 const TABLES = [
   ...['book_index', 'book_index_state'].map((name) => `drop table if exists ${name}`),
   `create table book_index (
@@ -81,13 +80,13 @@ const FOLLOWS = `
     bool_and(is_complete) as "isComplete"
   from book_log_state left join book_index_state using (place)`;
 
-/** A condition for rows of the log that the index has, of the shard $1; as strict as that of a start, `FOLLOWS`. */
+/** A condition for rows of the shard $1 that the index has. It is as strict as `FOLLOWS`, the condition of a start. */
 export const IS_INDEXED =
   'oldest.xid < pg_snapshot_xmin((select seen from book_index_state where place = $1))';
 
 /**
- * Moves the index, while it has all rows, on to the snapshot $2 of the shard $1. A transaction that was in progress when it read its
- * latest row would keep later ones in the log until the next write.
+ * Notes that the index sees the snapshot $2 of the shard $1, if it has all rows. Otherwise a transaction that was in progress when it
+ * read the latest row would keep later rows in the log until the next write.
  */
 export const MOVE_ON = `
   update book_index_state as state set seen = $2::pg_snapshot, target = $2::pg_snapshot
@@ -111,8 +110,8 @@ export const STATE = stateOf(STEP + 1);
 export const WHOLE_STATE = stateOf('all');
 export const MADE_AT = 'select max(made_at)::text as "madeAt" from book_index_state';
 
-/** Of a first index. */
-const LEFT = `
+/** How many books a first index lacks. */
+const REMAINING = `
   select coalesce(pg_sequence_last_value('books_id_seq'), 0) - (select max(next) from book_index_state) as books`;
 
 // No other process indexes this shard until the end of the transaction. Losing the transaction in a crash costs nothing: the
@@ -145,7 +144,7 @@ export interface IndexState {
   readonly madeAt: string | null;
   /** About how many books are not indexed. */
   readonly unindexed: number;
-  /** The shards that have them. */
+  /** The shards with these books. */
   readonly behind: readonly string[];
 }
 
@@ -157,7 +156,7 @@ interface Position extends LogPosition {
  * Indexes the books of some rows of the log of one shard.
  * @param query sends a statement of a transaction that does nothing else.
  * @param turn milliseconds of work before other work runs.
- * @returns about how many; 0 if the index has everything, or another version has made it.
+ * @returns about how many books; 0 if the index has all, or another version has made it.
  */
 export async function indexSome(query: Query, shard: number | string, turn: number): Promise<number> {
   const [position] = await query<Position>(LOCK, [shard]);
@@ -210,11 +209,11 @@ async function missingFrom(query: Query, isDistributed: boolean): Promise<string
   const [state] = hasTables ? await query<{ follows: boolean | null; isComplete: boolean }>(FOLLOWS) : [];
   if (state?.follows && (isSorted || !state.isComplete)) return [];
   // In this order: a book that is stored in between is in the log for the index.
-  const shards = await query<PlaceOfLog>(PLACES);
+  const shards = await query<LogShard>(LOG_SHARDS);
   const hasBooks = (await query('select 1 from books limit 1')).length > 0;
-  const rows = shards.map(({ place, now }, position) => {
+  const rows = shards.map(({ shard, now }, position) => {
     const last = hasBooks && position === 0 ? LAST_ID : 0; // one shard has the range of all books
-    return `(${place}, ${INDEX_VERSION}, ${!hasBooks}, now(), '${now}', '${now}', ${last})`;
+    return `(${shard}, ${INDEX_VERSION}, ${!hasBooks}, now(), '${now}', '${now}', ${last})`;
   });
   return [
     ...(hasTables ? EMPTY : TABLES), // rights on the tables stay if all are there
@@ -227,7 +226,7 @@ async function missingFrom(query: Query, isDistributed: boolean): Promise<string
 /**
  * Makes the first index. Several processes may do that together; one of them creates the sorted part.
  * @param client without a limit of time for its statements: the sorted part takes a while. It is of no further use after an error.
- * @yields about how many books are left.
+ * @yields about how many books are not indexed.
  */
 export async function* buildIndex(
   client: pg.Client,
@@ -240,15 +239,15 @@ export async function* buildIndex(
     await query('commit');
     return result;
   };
-  const shards = await query<PlaceOfLog>(PLACES);
-  for (const { place: shard } of shards) {
+  const shards = await query<LogShard>(LOG_SHARDS);
+  for (const { shard } of shards) {
     while ((await transaction(() => indexSome(query, shard, turn))) > 0) {
-      const [left] = await query<{ books: number }>(LEFT);
-      yield Math.max(1, left?.books ?? 0);
+      const [remaining] = await query<{ books: number }>(REMAINING);
+      yield Math.max(1, remaining?.books ?? 0);
     }
   }
   await transaction(async () => {
-    const [position] = await query<Position>(LOCK, [shards[0]?.place]);
+    const [position] = await query<Position>(LOCK, [shards[0]?.shard]);
     if (position?.isComplete !== false) return;
     for (const statement of [...INDEXES, 'analyze book_index']) await client.query(statement);
     await query('update book_index_state set is_complete = true');

@@ -13,8 +13,8 @@ import {
   type ConditionalOutcome,
   type GroupOutcome,
   HEAVY,
-  type Left,
-  type Place,
+  type NotAnswered,
+  type Shard,
 } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import type { OpenLists } from '../open-lists.ts';
@@ -64,8 +64,8 @@ export class PostgresBooks implements Books {
     this.#newBooks = new NewBooks(connections, times.keys);
   }
 
-  placeOf(id: number): Place | undefined {
-    return this.#shards.placeOf(id);
+  shardOf(id: number): Shard | undefined {
+    return this.#shards.shardOf(id);
   }
 
   async countUpTo(most: number): Promise<number> {
@@ -74,7 +74,7 @@ export class PostgresBooks implements Books {
     return Number(found?.books);
   }
 
-  find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | Left)[]> {
+  find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | NotAnswered)[]> {
     return this.#inPlace(findBooks(this.#connections, this.statements, ids, deadline));
   }
 
@@ -132,10 +132,10 @@ async function findBooks(
   { find, findInFull }: Statements,
   ids: readonly number[],
   deadline: number,
-): Promise<readonly (Book | undefined | Left)[]> {
+): Promise<readonly (Book | undefined | NotAnswered)[]> {
   const read = <Row extends Book>(text: string, ids: readonly number[]) =>
     connections.query<Row>('batches', text, [ids], deadline);
-  const found = new Map<number, Book | undefined | Left>();
+  const found = new Map<number, Book | undefined | NotAnswered>();
   const large: number[] = [];
   let weight = 0;
   for (const { weight: bytes, ...book } of await read<LightBook>(find, [...new Set(ids)])) {

@@ -23,7 +23,7 @@ import {
 import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS, inRange } from '../columns.ts';
 import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
 import { begin, refusePartial } from './limits.ts';
-import { type LogPlaces, logPlaces, PLACES, type PlaceOfLog } from './log.ts';
+import { LOG_SHARDS, type LogShard, type LogShards, logShards } from './log.ts';
 import { type Query, queryOn } from './query.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
@@ -126,7 +126,7 @@ class PostgresBulk implements BulkStore {
 
   readonly log: ChangeLog = {
     read: async (read) => {
-      const log = new PostgresLogReader(this.#query, await this.#logPlaces());
+      const log = new PostgresLogReader(this.#query, await this.#logShards());
       await beginSnapshot(this.#client, this.#times.bulkLock, this.#times); // of several servers, each has its own one
       const result = await read(log);
       await this.#rollBack();
@@ -235,26 +235,25 @@ class PostgresBulk implements BulkStore {
   async #asPartOf<Result>(event: number, work: () => Promise<Result>): Promise<Result> {
     const log = await this.#logWriter();
     await log.resume(event);
-    for (const place of log.places.all) await log.join(place);
+    for (const shard of log.shards.all) await log.join(shard);
     this.#stored = 0;
     const result = await work();
-    for (const place of log.places.all) await log.leave(place);
+    for (const shard of log.shards.all) await log.leave(shard);
     await log.end(event, this.#stored);
     return result;
   }
 
   async #logWriter(): Promise<PostgresLogWriter> {
-    const places = await this.#logPlaces();
     return new PostgresLogWriter(
       this.#query,
-      places,
+      await this.#logShards(),
       this.#shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS,
     );
   }
 
-  async #logPlaces(): Promise<LogPlaces> {
+  async #logShards(): Promise<LogShards> {
     await this.#shards.read(this.#query);
-    return logPlaces(await this.#query<PlaceOfLog>(PLACES), this.#shards);
+    return logShards(await this.#query<LogShard>(LOG_SHARDS), this.#shards);
   }
 
   async removeAll(): Promise<void> {

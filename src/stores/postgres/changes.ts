@@ -15,9 +15,9 @@ import { columnsOf, type Statements } from './statements.ts';
 
 const ID_AND_NAMES = ['id', ...FIELD_NAMES] as const;
 
-/** A book that is `held` was skipped, and has null fields. */
 interface Row extends Book {
-  readonly held?: boolean;
+  /** Whether others have locked it, or it is large: then it was skipped, and its fields are null. */
+  readonly locked?: boolean;
 }
 
 /** A change or a removal of a book, with a condition or without. */
@@ -31,7 +31,7 @@ interface Call extends PromiseWithResolvers<ConditionalOutcome> {
 export class BookChanger {
   readonly #connections: Connections;
   readonly #statements: Statements;
-  /** By the id of each book that waits by itself: the calls that come next. */
+  /** The next calls of each book that waits alone, by its id. */
   readonly #alone = new Map<number, Call[]>();
 
   constructor(connections: Connections, statements: Statements) {
@@ -44,12 +44,12 @@ export class BookChanger {
     for (const { id, changes } of updates) merged.set(id, { ...merged.get(id), ...changes });
     const changes = [...merged].map(([id, changes]) => ({ id, ...changes }));
     const rows = await this.#query(this.#statements.update, columnsOf(ID_AND_NAMES, changes), deadline);
-    // They are as they were; the changes applied to them are known.
+    // The statement returns the books before the changes; each call gets its book after its own change.
     const states = new Map(rows.map((row) => [row.id, row]));
     return updates.map(({ id, changes }) => {
       const row = states.get(id);
       if (row === undefined) return undefined;
-      if (row.held) return this.#callAlone({ id, changes }, deadline) as Promise<Book | undefined>;
+      if (row.locked) return this.#callAlone({ id, changes }, deadline) as Promise<Book | undefined>;
       const state = { ...row, ...changes };
       states.set(id, state);
       return bookWith([id, ...valuesOf(state)]);
@@ -60,7 +60,7 @@ export class BookChanger {
     const rows = await this.#query(this.#statements.remove, [[...new Set(ids)]], deadline);
     const states = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => {
-      if (!states.get(id)?.held) return states.delete(id); // true for the first call of each book only
+      if (!states.get(id)?.locked) return states.delete(id); // true for the first call of each book only
       return this.#callAlone({ id, changes: undefined }, deadline).then((book) => book !== undefined);
     });
   }
@@ -68,7 +68,7 @@ export class BookChanger {
   async changeIf(changes: readonly ConditionalChange[], deadline: number): Answers<ConditionalOutcome> {
     const outcomes = await this.#carryOut('batches', changes, deadline);
     return outcomes.map((outcome, position) => {
-      if (outcome !== 'held') return outcome;
+      if (outcome !== 'locked') return outcome;
       return this.#callAlone(changes[position] as ConditionalChange, deadline);
     });
   }
@@ -77,7 +77,7 @@ export class BookChanger {
     return this.#connections.query<Row>('batches', text, columns, deadline);
   }
 
-  /** Calls that arrive while their book waits are carried out together after it. */
+  /** Calls that arrive while their book waits are carried out together afterwards. */
   #callAlone(change: Change, deadline: number): Promise<ConditionalOutcome> {
     const call = { change, deadline, ...Promise.withResolvers<ConditionalOutcome>() };
     const waiting = this.#alone.get(change.id);
@@ -103,29 +103,29 @@ export class BookChanger {
       } catch (error) {
         for (const { reject } of inTime) reject(error);
       }
-      for (const { reject } of calls) reject(OVERDUE); // those that are not settled
+      for (const { reject } of calls) reject(OVERDUE); // which only affects calls that are not settled
     }
     this.#alone.delete(id);
   }
 
   /**
    * Carries out changes in their order, in one transaction that has locked their books (rule E3).
-   * @param pool `held` waits for the locks of others; `batches` skips those books, and large ones.
+   * @param pool `held` waits for the locks of others; `batches` skips locked books, and large ones.
    */
   #carryOut(
     pool: 'batches' | 'held',
     changes: readonly Change[],
     deadline: number,
-  ): Promise<readonly (ConditionalOutcome | 'held')[]> {
+  ): Promise<readonly (ConditionalOutcome | 'locked')[]> {
     const statements = this.#statements;
     return this.#connections.transaction(pool, deadline, async (query) => {
       const ids = new Set(changes.map(({ id }) => id));
       const rows = await query<Row>(pool === 'held' ? statements.lock : statements.lockFree, [[...ids]]);
-      const held = new Set(rows.filter((row) => row.held).map(({ id }) => id));
+      const locked = new Set(rows.filter((row) => row.locked).map(({ id }) => id));
       const states = new Map(rows.map((row) => [row.id, bookWith([row.id, ...valuesOf(row)])]));
       const changed = new Set<number>();
       const outcomes = changes.map(({ id, condition, changes }) => {
-        if (held.has(id)) return 'held';
+        if (locked.has(id)) return 'locked';
         const book = states.get(id);
         if (book === undefined) return undefined;
         if (condition !== undefined && !meets(book, condition)) return 'unmet';
@@ -141,12 +141,12 @@ export class BookChanger {
       const write = async (text: string, columns: readonly unknown[][]) => {
         const all = columns[0]?.length;
         if (all === 0) return;
-        // Else a write that a trigger of an operator has skipped would be acknowledged.
+        // Otherwise a write that an operator's trigger has skipped would be acknowledged.
         if ((await query(text, [...columns])).length !== all)
           throw new StoreUnavailable(`a trigger has skipped some of the writes: ${all}`, 'refused');
       };
-      const left = [...changed].flatMap((id) => states.get(id) ?? []);
-      await write(statements.store, columnsOf(ID_AND_NAMES, left));
+      const kept = [...changed].flatMap((id) => states.get(id) ?? []);
+      await write(statements.store, columnsOf(ID_AND_NAMES, kept));
       await write(statements.delete, [[...changed].filter((id) => !states.has(id))]);
       return outcomes;
     });

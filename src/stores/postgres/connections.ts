@@ -1,5 +1,5 @@
-// Owns: the connections to PostgreSQL: in pools, all to the host that takes writes; after a failover, to the new one.
-// Here, and only here, a failed statement becomes StoreUnavailable.
+// Owns: the connections to PostgreSQL, in pools. All go to the host that takes writes, after a failover to the new one. Here, and
+// only here, a failed statement becomes StoreUnavailable.
 
 import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -13,30 +13,30 @@ import type { Connection } from './snapshot.ts';
 
 export const LIST_CONNECTIONS = 8;
 
-/**
- * Connections of each pool. The pools are divided by what their statements may wait for: batches for nothing, held books for locks of
- * others or, above 64 KiB, for each other, searches for the work that they cause, counts for even more of it, lists for their readers,
- * and the lock of all books for a list on Citus for all writers. Searches have one for the short one, the long one, and indexing.
- */
-const CONNECTIONS = { batches: 10, held: 4, searches: 3, counts: 1, lists: LIST_CONNECTIONS, barriers: 1 };
+/** The connections of each pool. Statements are in one pool if they may wait for the same. */
+const CONNECTIONS = {
+  batches: 10, // wait for nothing
+  held: 4, // wait for locks of others or, with books above 64 KiB, for each other
+  searches: 3, // wait for their own work: the short search, the long one, and indexing
+  counts: 1, // wait for even more work
+  lists: LIST_CONNECTIONS, // wait for their readers
+  barriers: 1, // wait for all writers, to lock all books on Citus
+};
 
-/** More for batches, for each further server with books: so many may be in flight there, even if it does not answer. */
+/** More connections for batches, for each further server with books: its batches in flight have some, even if it does not answer. */
 const BATCHES_OF_SERVER = 5;
 
 /** The server rolled back the whole transaction; the statement can simply be retried. */
 const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
 const MAX_ATTEMPTS = 5;
 
-/** The server's own errors that mean that a host is going away, or takes no writes any more. */
+/** Errors of a server that is going away, or takes no writes any more. */
 export const HOST_FAILURE = /^(08|57P|25006)/;
 
-/**
- * The server's errors for a row that a constraint, a trigger, an index or a policy of an operator refuses; and of Citus for books
- * of several shards.
- */
+/** Errors for a row that an operator's constraint, trigger, index or policy refuses, and those of Citus for books of several shards. */
 const REFUSED = /^(0A|2[123]|27|3[89]|42501|44|54|P0)/;
 
-/** The callers no longer wait for the answer, so nothing is sent. */
+/** Nothing was sent, since no caller waits for the answer any more. */
 export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
 
 class Client extends pg.Client implements pg.PoolClient {
@@ -50,7 +50,7 @@ class Client extends pg.Client implements pg.PoolClient {
     this.#socket = socket;
   }
 
-  /** Begins a transaction, in one packet with what is sent at once: each packet more costs a pooler as much again. */
+  /** Begins a transaction, in one packet with the next statements of this turn: each packet more costs a pooler as much again. */
   begin(milliseconds: number): Promise<unknown> {
     this.#socket.cork();
     process.nextTick(() => this.#socket.uncork());
@@ -102,8 +102,8 @@ export class Connections {
 
   /**
    * Sends one statement, and returns its rows. One whose outcome is unknown is not retried. Nothing is sent after the
-   * deadline, and the server ends what is in progress then.
-   * @param name of a statement that takes longer to plan than to run: each connection plans it once, unless a pooler is in between.
+   * deadline, when the server also ends a statement in progress.
+   * @param name for a statement that takes longer to plan than to run. Each connection plans it once, unless a pooler is in between.
    * @throws StoreUnavailable
    */
   query<Row extends pg.QueryResultRow>(
@@ -114,11 +114,11 @@ export class Connections {
     name?: string,
   ): Promise<Row[]> {
     const { query: silence, statement } = this.#times;
-    return this.#send(kind, deadline, async (client, left) => {
+    return this.#send(kind, deadline, async (client, limit) => {
       const send = (name?: string) => client.query<Row>({ name, text, values });
-      if (client.limited.isLimited && left === statement[kind])
+      if (client.limited.isLimited && limit === statement[kind])
         return (await client.answered(send(name), silence)).rows;
-      const sent = [client.begin(left), send(), client.query('commit')] as const;
+      const sent = [client.begin(limit), send(), client.query('commit')] as const;
       return (await client.answered(Promise.all(sent), silence))[1].rows;
     });
   }
@@ -133,8 +133,8 @@ export class Connections {
     deadline: number,
     work: (query: Query) => Promise<Result>,
   ): Promise<Result> {
-    return this.#send(kind, deadline, async (client, left) => {
-      const begun = client.begin(left);
+    return this.#send(kind, deadline, async (client, limit) => {
+      const begun = client.begin(limit);
       begun.catch(() => {}); // each statement reports it
       const query: Query = async (text, values = []) => {
         if (performance.now() >= deadline) throw OVERDUE;
@@ -155,15 +155,15 @@ export class Connections {
   async #send<Result>(
     kind: StatementPool,
     deadline: number,
-    send: (client: Client, left: number) => Promise<Result>,
+    send: (client: Client, limit: number) => Promise<Result>,
   ): Promise<Result> {
     const { statement, notice, retryPause } = this.#times;
     for (let attempt = 1; ; attempt += 1) {
       const client = await this.#connect(kind, deadline);
-      const left = Math.min(statement[kind], deadline - notice - performance.now());
+      const limit = Math.min(statement[kind], deadline - notice - performance.now());
       try {
-        if (left <= 0) throw OVERDUE;
-        const result = await send(client, left);
+        if (limit <= 0) throw OVERDUE;
+        const result = await send(client, limit);
         client.release();
         return result;
       } catch (error) {
@@ -173,7 +173,7 @@ export class Connections {
         const rest = Math.random() * retryPause * 2 ** attempt;
         const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');
         if (!isTakenBack || attempt === MAX_ATTEMPTS || performance.now() + rest >= deadline) {
-          const isLate = code === CANCELED && left < statement[kind];
+          const isLate = code === CANCELED && limit < statement[kind];
           throw isLate ? new StoreUnavailable(error, 'late') : this.unavailable(error);
         }
         this.#retries += 1;
@@ -209,7 +209,7 @@ export class Connections {
     return { client, release: (isBroken) => client.release(isBroken) };
   }
 
-  /** The error for callers. */
+  /** @returns the error for callers. */
   unavailable(error: unknown): StoreUnavailable {
     if (error instanceof StoreUnavailable) return error;
     const code = codeOf(error);

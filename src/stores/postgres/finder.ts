@@ -38,7 +38,7 @@ export class PostgresFinder {
   readonly #times: Times['postgres'];
   readonly #closing = new AbortController();
   #indexing: Promise<number> | undefined;
-  /** When that began. */
+  /** When the step in progress began. */
   #indexingSince = 0;
   readonly #pace = new Pace();
   /** About how many books are not indexed. */
@@ -64,8 +64,8 @@ export class PostgresFinder {
   }
 
   /**
-   * Gets one search at a time; of those that it returns, one is carried out beside it.
-   * @param most milliseconds of its statements, after which it is given up.
+   * Finds a page. Its caller has one search at a time, and beside it one of the long searches that this returns.
+   * @param most milliseconds for its statements; a longer search is given up.
    * @throws StoreUnavailable
    */
   async find(search: Search, deadline: number, most: number): Promise<Page | LongSearch> {
@@ -85,7 +85,7 @@ export class PostgresFinder {
       const page =
         (await this.#findOnStandby(search, deadline, most)) ??
         (await this.#findOnPrimary(search, deadline, most));
-      // An index that is made again is empty at once, also in the midst of a search.
+      // An index that is made again is empty at once, even while a search reads it.
       const { madeAt: again } = await this.#ask<Pick<IndexState, 'madeAt'>>(MADE_AT, deadline);
       if (again === madeAt) return { ...page, unindexed };
     }
@@ -97,12 +97,12 @@ export class PostgresFinder {
     return findPage(search, indexBy(select, most));
   }
 
-  /** When the statements of a search that begin now have to end. */
+  /** The latest end of statements that a search begins now. */
   #endOf(deadline: number, most: number): number {
     return Math.min(deadline, performance.now() + most + this.#times.notice);
   }
 
-  /** Includes what was indexed before the search, since the standby is read at a later moment. */
+  /** The page has all books that were indexed before, since the standby is read at a later moment. */
   async #findOnStandby(search: Search, deadline: number, most: number): Promise<Page | undefined> {
     const { statement, notice } = this.#times;
     const share = performance.now() + (deadline - performance.now()) * STANDBY_SHARE;
@@ -113,7 +113,7 @@ export class PostgresFinder {
       const select: Select = async (kind, text, values) => {
         const limit = Math.min(statement[kind], end - notice - performance.now());
         if (limit <= 0) throw LONG;
-        client.query(before + beginWithin(limit)).catch(() => {}); // if it fails, so does what follows
+        client.query(before + beginWithin(limit)).catch(() => {}); // if it fails, so does the next statement
         before = 'commit; ';
         return queryOn(client, limit + notice)(text, values).catch((error) => {
           throw codeOf(error) === CANCELED ? LONG : error;
@@ -136,28 +136,28 @@ export class PostgresFinder {
   }
 
   /**
-   * Indexes what was written before this call, in bounded time.
-   * @param deadline of the search: it keeps no other one waiting longer.
+   * Indexes the writes before this call, in bounded time.
+   * @param deadline of the search: no other one waits longer for it.
    */
   async #catchUp(deadline: number): Promise<IndexState> {
     const { catchUp } = this.#times;
     const end = performance.now() + catchUp;
-    for (let isLeft = false; ; ) {
+    for (let isTimeOver = false; ; ) {
       const state = await this.#state(deadline);
       if (!state.isComplete || state.version !== INDEX_VERSION) {
         throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
       }
-      if (state.unindexed === 0 || state.unindexed > MOST_AT_ONCE || isLeft) return state;
-      // It may wait for a lock of others, or fail, as on a full disk. Indexed books are found nevertheless. Searches that
+      if (state.unindexed === 0 || state.unindexed > MOST_AT_ONCE || isTimeOver) return state;
+      // The step may wait for a lock of others, or fail, as on a full disk. Indexed books are found nevertheless. Searches that
       // come one after the other wait for the same step no longer than one of them would.
       const step = this.#index(state.behind).catch(() => 'failed');
       const stepEnd = Math.min(end, this.#indexingSince + catchUp);
       const late = pause(Math.max(0, stepEnd - performance.now()), 'late', { ref: false });
-      isLeft = typeof (await Promise.race([step, late])) === 'string' || performance.now() >= end;
+      isTimeOver = typeof (await Promise.race([step, late])) === 'string' || performance.now() >= end;
     }
   }
 
-  /** Of many books that are not indexed, the background knows the number better. */
+  /** If many books are not indexed, the background has the better count. */
   async #state(deadline?: number): Promise<IndexState> {
     const state = await this.#ask<IndexState>(STATE, deadline, 'book_index_state');
     return state.unindexed <= STEP
@@ -175,7 +175,7 @@ export class PostgresFinder {
     return (await this.#connections.query<Row>('searches', text, [], end, name))[0] as Row;
   }
 
-  /** Indexes some books of each of these shards, unless that is in progress already; then it waits for the end of it. */
+  /** Indexes some books of each of these shards, or waits for the end of a step that is in progress. */
   #index(shards: readonly string[]): Promise<number> {
     if (this.#indexing !== undefined) return this.#indexing;
     this.#indexingSince = performance.now();
@@ -209,7 +209,7 @@ export class PostgresFinder {
     }
   }
 
-  /** Indexes for about a second, after which it is time to count again. @returns whether more is left. */
+  /** Indexes for about a second, after which it is time to count again. @returns whether books remain. */
   async #indexMore(signal: AbortSignal): Promise<boolean> {
     const { idlePause, indexStatement } = this.#times;
     const deadline = performance.now() + indexStatement;
@@ -222,8 +222,7 @@ export class PostgresFinder {
     }
     this.unindexed = state.unindexed;
     if (state.unindexed === 0) {
-      const compare = async () => (await this.#keeper?.compare(deadline)) ?? true;
-      this.#isCompared ||= await compare().catch(() => true); // counting may take too long
+      this.#isCompared ||= (await this.#keeper?.compare(deadline).catch(() => true)) ?? true; // counting may take too long
       return false;
     }
     const end = performance.now() + idlePause;
@@ -247,8 +246,8 @@ export class PostgresFinder {
   async #build(signal: AbortSignal): Promise<void> {
     const { client } = await connectToWritable(this.#hosts, this.#times);
     try {
-      for await (const left of buildIndex(client, this.#times)) {
-        this.unindexed = left;
+      for await (const remaining of buildIndex(client, this.#times)) {
+        this.unindexed = remaining;
         if (signal.aborted) return;
       }
     } finally {

@@ -1,70 +1,26 @@
-// Owns: pages of changes, the states of a book, and looking for changes, in the log in PostgreSQL (rules H1 to H4). Twin of
-// `sqlite/history.ts`.
+// Owns: the states of a book, read from the log in PostgreSQL (rule H4). Twin of `sqlite/history.ts`.
 
-import { setTimeout as pause } from 'node:timers/promises';
 import type { QueryResultRow } from 'pg';
-import type { Book } from '../../books/book.ts';
-import type { Changes, States } from '../../books/change-log.ts';
-import { HEAVY, type Left } from '../../books/store.ts';
-import type { Times } from '../../times.ts';
+import type { States } from '../../books/change-log.ts';
+import { HEAVY } from '../../books/store.ts';
 import { FIELDS, TEXT_BYTES } from '../columns.ts';
 import { BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
-import type { Connections } from './connections.ts';
-import { about, behind, type LogPosition, NO_RANGE, type PlaceOfLog, readLog } from './log.ts';
-import { codeOf, type Query } from './query.ts';
+import { about } from './log.ts';
+import type { Query } from './query.ts';
 
-/** Milliseconds, and microseconds, since 1970. */
+/** Milliseconds since 1970. */
 export const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1000)::float8`;
-const microseconds = (at: string) =>
-  `case when isfinite(${at}) then (extract(epoch from ${at}) * 1000000)::bigint::text else ${at}::text end`;
-
-/** Names the server, one life of it, and the log on it: a server that was promoted, or whose backup was restored, has another life. */
-const SERVER = `
-  (pg_control_system()).system_identifier || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
-    || '/' || 'book_log'::regclass::oid`;
-
-/** Of the place $1; `newest` is its newest row, which is still there later unless the server was restored. */
-const placeWith = (more: string) => `
-  select ${SERVER} as server, newest.xid || '/' || newest.number || '/' || ${microseconds('newest.at')} as newest, ${more}
-  from book_log_state as state cross join lateral (
-    select xid, number, at from book_log where place = $1 order by xid desc, number desc limit 1
-  ) as newest
-  where state.place = $1`;
-const PLACE_NOW = placeWith('state.place, pg_current_snapshot()::text as now');
-
-/**
- * With whether it has all that follows a page that saw the snapshot $2 and had the newest row $3: no row was removed of a transaction
- * that was in progress then.
- */
-const PLACE = placeWith(`
-  pruned < pg_snapshot_xmin($2::pg_snapshot)
-    and exists (
-      select from book_log where place = $1 and xid = split_part($3, '/', 1)::xid8
-        and number = split_part($3, '/', 2)::bigint and ${microseconds('at')} = split_part($3, '/', 3)
-    ) and pg_visible_in_snapshot(began, $2::pg_snapshot) as "isKnown"`);
-
-/** Whether there are rows that the snapshot $2 does not see. */
-const HAS_MORE = `
-  select pg_current_snapshot()::text as now, exists (select from ${behind(1)}) as "hasMore"
-  from (select $1::bigint as place, $2::pg_snapshot as seen, '0'::xid8 as xid, 0::bigint as number) as state`;
-
-/** When the log begins, or what is kept of it. */
-const BEGAN = '(select at from book_log where place = $1 order by xid, number limit 1)';
-
-/** When the latest changes of books were noted. */
-const LATEST = `
-  select id, ${milliseconds(`coalesce(
-    (select at from ${about('$1', 'id', 'order by number desc limit 1')} order by number desc limit 1), ${BEGAN}
-  )`)} as at
-  from unnest($2::bigint[]) as wanted (id)`;
+/** When the kept part of the log begins. */
+export const BEGAN = '(select at from book_log where place = $1 order by xid, number limit 1)';
 
 const ID = '$2::bigint';
 const AT = `${milliseconds('at')} as at`;
 const ROW = `select ${FIELDS} from ${about('$1', ID)} where ${hasChange('$3::bigint')} and ${changeOf(ID)} = $3`;
 
-/** Rows about a book that are older than one of them, the newest first, that are read together; and none after heavy ones. */
+/** The most rows about a book that are read together. */
 const ROWS = 100;
 const NEWEST = `order by number desc limit ${ROWS}`;
+/** Rows about the book $2 before the number $3, the newest first, and none after heavy ones. */
 const OLDER_ROWS = `
   select change, ${AT}, ${FIELDS} from (
     select *, sum(bytes) over (order by change desc) - bytes as before from (
@@ -72,187 +28,25 @@ const OLDER_ROWS = `
       from ${about('$1', ID, `and number < $3 ${NEWEST}`)} ${NEWEST}
     ) as rows
   ) as rows where before < ${HEAVY} order by change desc`;
-/** With the present state before them, of the same moment. */
+/** The present state before such rows, all from one snapshot. */
 const ALL_ROWS = `
   select null::bigint as change, null::float8 as at, ${FIELDS} from books where id = $2
   union all (${OLDER_ROWS}) order by change desc nulls first`;
 
-interface PlaceNow {
-  readonly server: string;
-  readonly newest: string;
-}
-
-/** A place in a cursor. */
-interface PlaceInCursor extends LogPosition, PlaceNow {
-  readonly place: number;
-}
-
-/** Of the values in a cursor. */
-const NAMES = ['place', 'server', 'newest', 'seen', 'target', 'xid', 'number', 'next', 'last'] as const;
-const NUMBERS: ReadonlySet<string> = new Set(['place', 'number', 'next', 'last']);
-
-/** The class of codes for values that do not fit their type. */
-const INVALID_VALUE = '22';
-
-type Find = (ids: readonly number[], deadline: number) => Promise<readonly (Book | undefined | Left)[]>;
-
-export class History {
-  readonly #connections: Connections;
-  readonly #times: Times['postgres'];
-  readonly #places: readonly PlaceOfLog[];
-  readonly #placeOf: (id: number) => number;
-  readonly #find: Find;
-  readonly #watches: Set<() => void>;
-
-  /**
-   * @param placeOf finds the place of the log that has a book.
-   * @param find of the store.
-   * @param watches called after each write of this process.
-   */
-  constructor(
-    connections: Connections,
-    times: Times['postgres'],
-    places: readonly PlaceOfLog[],
-    placeOf: (id: number) => number,
-    find: Find,
-    watches: Set<() => void>,
-  ) {
-    this.#watches = watches;
-    this.#connections = connections;
-    this.#times = times;
-    this.#places = places;
-    this.#placeOf = placeOf;
-    this.#find = find;
-  }
-
-  /** @param cursor undefined to begin with all books. */
-  async changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'> {
-    const places = cursor === undefined ? await this.#begin(deadline) : readCursor(cursor);
-    if (places === undefined) return 'gone';
-    try {
-      for (let left = places.length; left > 0; left -= 1) {
-        const [first, ...others] = places as [PlaceInCursor, ...PlaceInCursor[]];
-        const read = await this.#read(first, most, deadline);
-        if (read === 'gone') return 'gone';
-        const { changes, after } = read;
-        // A place with changes comes again after the others. All books come first.
-        const isInRange = after.next <= after.last;
-        places.splice(0, places.length, ...(isInRange ? [after, ...others] : [...others, after]));
-        if (changes.length > 0 || left === 1) return { changes, cursor: cursorOf(places) };
-      }
-    } catch (error) {
-      if (codeOf(error)?.startsWith(INVALID_VALUE)) return 'gone'; // the cursor has texts that are no snapshots
-      throw error;
-    }
-    return 'gone'; // it has no places
-  }
-
-  /** @returns the places, of which the first one has all books. */
-  async #begin(deadline: number): Promise<PlaceInCursor[]> {
-    const found = await Promise.all(
-      this.#places.map(({ place }) => this.#query<PlaceNow & PlaceOfLog>(PLACE_NOW, [place], deadline)),
-    );
-    return found.flat().map(({ place, now, server, newest }, position) => {
-      const range = position === 0 ? { next: 1, last: Number.MAX_SAFE_INTEGER } : NO_RANGE;
-      return { place, server, newest, seen: now, target: now, xid: '0', number: 0, ...range };
-    });
-  }
-
-  /** Reads on in a place, with fewer books if they are heavy. */
-  async #read(
-    { place, server, newest, ...position }: PlaceInCursor,
-    most: number,
-    deadline: number,
-  ): Promise<{ changes: Changes['changes']; after: PlaceInCursor } | 'gone'> {
-    const query: Query = (text, values = []) => this.#query(text, values, deadline);
-    for (let before: LogPosition = position, count = most; ; ) {
-      const { ids, position: after, isEnd } = await readLog(query, place, before, count, 'id');
-      if (ids.length === 0 && !isEnd) {
-        before = after;
-        continue;
-      }
-      const dates = await this.#latest(ids, deadline); // in this order: a change in between comes again
-      const books = ids.length === 0 ? [] : await this.#find(ids, deadline);
-      if (books.includes(null)) {
-        count = Math.max(1, count >> 1);
-        continue;
-      }
-      // Last: the log has not been pruned before it was read, and the page is not newer than its newest row.
-      const [now] = await query<PlaceNow & { isKnown: boolean }>(PLACE, [place, position.seen, newest]);
-      if (now?.server !== server || !now.isKnown) return 'gone';
-      const changes = ids.map((id, index) => ({
-        id,
-        at: dates.get(id) ?? 0,
-        book: books[index] ?? undefined,
-      }));
-      return { changes, after: { place, server, newest: now.newest, ...after } };
-    }
-  }
-
-  /** When the latest change of each book was noted. */
-  async #latest(ids: readonly number[], deadline: number): Promise<ReadonlyMap<number, number>> {
-    const all = await Promise.all(
-      [...Map.groupBy(ids, this.#placeOf)].map(([place, ids]) =>
-        this.#query<{ id: number; at: number }>(LATEST, [place, ids], deadline),
-      ),
-    );
-    return new Map(all.flat().map(({ id, at }) => [id, at]));
-  }
-
-  states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
-    const query: Query = (text, values = []) => this.#query(text, values, deadline);
-    return statesOf(query, this.#placeOf(id), id, before, most);
-  }
-
-  /** Calls back after each write of this process and, somewhat later, of others. @returns ends that. */
-  watch(onChange: () => void): () => void {
-    this.#watches.add(onChange);
-    const closing = new AbortController();
-    void this.#lookForOthers(onChange, closing.signal);
-    return () => {
-      closing.abort();
-      this.#watches.delete(onChange);
-    };
-  }
-
-  async #lookForOthers(onChange: () => void, signal: AbortSignal): Promise<void> {
-    const seen = new Map<number, string>();
-    while (!signal.aborted) {
-      const deadline = performance.now() + this.#times.query;
-      let hasMore = false;
-      for (const { place, now } of this.#places) {
-        const found = await this.#query<{ now: string; hasMore: boolean }>(
-          HAS_MORE,
-          [place, seen.get(place) ?? now],
-          deadline,
-        ).catch(() => []); // requests report it
-        if (found[0] === undefined) continue;
-        hasMore ||= found[0].hasMore || !seen.has(place);
-        seen.set(place, found[0].now);
-      }
-      if (hasMore) onChange();
-      await pause(this.#times.changesPause, undefined, { ref: false, signal }).catch(() => {});
-    }
-  }
-
-  #query<Row extends QueryResultRow>(text: string, values: unknown[], deadline: number): Promise<Row[]> {
-    return this.#connections.query('batches', text, values, deadline);
-  }
-}
-
 /**
- * States of a book, whose rows are in a place of the log.
+ * The states of a book.
+ * @param shard of the log, with the rows about the book.
  * @param before the number of a change; undefined to begin with the present state.
  */
 export async function statesOf(
   query: Query,
-  place: number,
+  shard: number,
   id: number,
   before: number | undefined,
   most: number,
 ): Promise<States> {
   const ask = <Row extends QueryResultRow>(text: string, more: unknown) =>
-    query<Row>(text, [place, id, more]);
+    query<Row>(text, [shard, id, more]);
   let end = before ?? Number.MAX_SAFE_INTEGER;
   let rows = await ask<RowOfBook>(before === undefined ? ALL_ROWS : OLDER_ROWS, end);
   const isPresent = rows[0]?.change === null;
@@ -264,24 +58,6 @@ export async function statesOf(
     for (const row of rows) if (states.add(row)) return states.full;
     end = (rows.at(-1) as RowOfBook).change;
   }
-  const [began] = await query<{ at: number }>(`select ${milliseconds(BEGAN)} as at`, [place]);
+  const [began] = await query<{ at: number }>(`select ${milliseconds(BEGAN)} as at`, [shard]);
   return states.whole(began?.at ?? 0);
-}
-
-function cursorOf(places: readonly PlaceInCursor[]): unknown[] {
-  return places.map((place) => NAMES.map((name) => place[name]));
-}
-
-/** @returns undefined if it is not one of this store. */
-function readCursor(cursor: unknown): PlaceInCursor[] | undefined {
-  if (!Array.isArray(cursor)) return undefined;
-  const places = cursor.map((values) => {
-    if (!Array.isArray(values) || values.length !== NAMES.length) return undefined;
-    const isValid = NAMES.every((name, position) => {
-      const value: unknown = values[position];
-      return NUMBERS.has(name) ? Number.isSafeInteger(value) : typeof value === 'string';
-    });
-    return isValid ? Object.fromEntries(NAMES.map((name, position) => [name, values[position]])) : undefined;
-  });
-  return places.includes(undefined) ? undefined : (places as unknown as PlaceInCursor[]);
 }

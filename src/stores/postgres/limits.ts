@@ -1,22 +1,19 @@
-// Owns: limits of time that the server enforces, and that it hides no row: for the statements of a connection, or for a transaction.
-// A connection's own costs nothing. Behind a pooler it would be wrong: each transaction gets another session, which other
-// programs use as well, and a parameter of the connection that the pooler does not know is refused. There, and where less
-// time is left, the limit is set in the transaction of the statement.
+// Owns: the settings of a connection or of a transaction: limits of time that the server enforces, and that it hides no row.
+// A setting of the connection costs nothing. Behind a pooler it would be wrong: each transaction gets another session, which other
+// programs use as well, and the pooler refuses a parameter of the connection that it does not support. There, and where less time
+// is left, the transaction of a statement has the setting.
 
 import type pg from 'pg';
 import { type Query, queryOn } from './query.ts';
 
-const TABLES = [
-  'books',
-  'book_requests',
-  'book_log',
-  'book_log_state',
-  'book_events',
-  'book_index',
-  'book_index_state',
-];
+const TABLES = 'books book_requests book_log book_log_state book_events book_index book_index_state'.split(
+  ' ',
+);
 
-/** The tables whose rows this role sees by policies, and whether these may hide some: the policies of a command show all if one of them does. */
+/**
+ * The tables whose rows this role sees by policies, and whether these may hide some. A command sees all rows if one of its policies
+ * shows all and none restricts it.
+ */
 const BY_POLICIES = `
   select relname as name, exists (
     select from (values ('select', 'r'::"char"), ('update', 'w'), ('delete', 'd')) as use (privilege, command)
@@ -29,7 +26,7 @@ const BY_POLICIES = `
   ) as is_partial
   from pg_class where oid in (${TABLES.map((name) => `to_regclass('${name}')`)}) and row_security_active(oid)`;
 
-/** With \`off\`, the server refuses a statement instead of hiding rows from it, whatever the policies. */
+/** With `off`, the server refuses a statement instead of hiding rows from it. */
 const ROW_SECURITY = `case when not (select bool_or(is_partial) from (${BY_POLICIES}) as found) then 'on' else 'off' end`;
 export const PARTIAL = `select name from (${BY_POLICIES}) as found where is_partial order by name limit 1`;
 
@@ -60,11 +57,11 @@ const LIMIT_CONNECTION = `
   select pid = $2 as "isLimited", ${ownSettings('pid <> $2')}, set_config('statement_timeout', $1, pid <> $2)
   from pg_backend_pid() as pid`;
 
-/** What a connection was found to be. */
+/** The settings of a connection. */
 export interface Limited {
   /** Whether the server limits its statements. */
   readonly isLimited: boolean;
-  /** That of its transactions. */
+  /** The setting for its transactions. */
   readonly rowSecurity: 'on' | 'off';
 }
 

@@ -1,6 +1,5 @@
-// Owns: noticing, while the service runs, that another program has emptied the log of changes or taken a part of it away; then the
-// log begins again.
-// Does not: look on Citus, where only a start does.
+// Owns: beginning the log of changes again, while the service runs, after another program has emptied it or taken a part of it away.
+// Does not: look on Citus, where only a start looks.
 
 import { StoreUnavailable } from '../../books/store.ts';
 import { within } from '../../within.ts';
@@ -12,7 +11,7 @@ import { codeOf } from './query.ts';
 /** A table or a column is missing. */
 const MISSING = new Set(['42P01', '42703']);
 
-/** Whether there are as many books as the index has, with the same highest id; null unless it has all rows of the log. */
+/** Whether there are as many books as the index has, with the same highest id; null while the index lacks rows of the log. */
 const IS_WHOLE = `
   select case unindexed when 0 then
     (select count(*) from books) = (select count(*) from book_index)
@@ -25,7 +24,7 @@ export class LogKeeper {
   readonly #begin: () => Promise<unknown>;
   #beginning: Promise<unknown> | undefined;
 
-  /** @param begin makes what is missing, as a start does. */
+  /** @param begin creates the missing parts of the structure, as a start does. */
   constructor(connections: Connections, begin: () => Promise<unknown>) {
     this.#connections = connections;
     this.#begin = begin;
@@ -51,8 +50,8 @@ export class LogKeeper {
   }
 
   /**
-   * Begins the log again if the index, which has all rows of it, has other books than there are: nothing has noted these changes.
-   * @returns whether it could look.
+   * Begins the log again if the index has all rows of the log, but not all books: no trigger has noted some changes.
+   * @returns whether the index had all rows, so that the books could be compared.
    */
   async compare(deadline: number): Promise<boolean> {
     const query = (text: string) =>

@@ -5,13 +5,13 @@ import { FIELD_NAMES } from '../../books/book.ts';
 import type { Times } from '../../times.ts';
 import { IS_INDEXED, MOVE_ON } from './book-index.ts';
 import type { Connections } from './connections.ts';
-import type { PlaceOfLog } from './log.ts';
+import type { LogShard } from './log.ts';
 
 /**
- * Removes the oldest rows of the place $1: those older than $2 milliseconds, up to the first one that is not. A time to come is that
- * of a clock that was wrong. Rows have to be found old for $4 milliseconds, so a clock that is wrong for less removes nothing. The
- * newest of the old ones stays, without its content: readers who wait have read it. So do those after a transaction that is in
- * progress in the snapshot $3: readers have not seen what it writes. At most $5 rows are removed.
+ * Removes at most $5 rows of the shard $1 that are older than $2 milliseconds: the oldest ones, up to the first young row. A row with a
+ * time to come counts as old, since a clock was wrong. Rows have to be found old for $4 milliseconds, so a clock that is wrong for less
+ * time removes nothing. The newest old row stays, without its content, because cursors point to it. Rows also stay from a transaction
+ * on that is in progress in the snapshot $3: readers have not seen its rows.
  * @param isRead a condition for rows that may be removed.
  */
 export const pruneStatement = (isRead: string) => `
@@ -47,28 +47,28 @@ export const pruneStatement = (isRead: string) => `
   )
   select count(*) = $5 as "isMore" from gone`;
 
-/** Removes the events of the place $1 that are older than $2 milliseconds and of which no row is left. */
+/** Removes the events of the shard $1 that are older than $2 milliseconds and have no more rows. */
 export const REMOVE_EVENTS = `
   delete from book_events where place = $1 and at < now() - $2 * interval '1 millisecond'
     and not exists (select from book_log where book_log.place = $1 and part_of = book_events.number)`;
 
-/** Notes that old rows of the place $1 were looked for, unless it was less than $2 milliseconds ago. */
+/** Notes that old rows of the shard $1 were looked for, unless this was noted less than $2 milliseconds ago. */
 export const NOTE_LOOK = `
   update book_log_state set looked = now()
   where place = $1 and (looked is null or looked > now() or looked <= now() - $2 * interval '1 millisecond')`;
 
-/** Evaluated by the server of the place, which a statement that writes is not. */
+/** The present snapshot of the server of the shard $1. A statement that writes would get that of the coordinator of Citus. */
 const NOW = 'select pg_current_snapshot()::text as now from book_log_state where place = $1';
 
-/** About how many changes the place $1 has. */
-const COUNT = ['desc', 'asc'].map((order) => {
-  return `(select number from book_log where place = $1 order by xid ${order}, number ${order} limit 1)`;
-});
+const numberOfThe = (order: 'asc' | 'desc') =>
+  `(select number from book_log where place = $1 order by xid ${order}, number ${order} limit 1)`;
+/** About how many changes the shard $1 has. */
+const COUNT = `select (${numberOfThe('desc')} - ${numberOfThe('asc')} + 1)::float8 as count`;
 
-/** Rows that are removed together. */
+/** The most rows that are removed together. */
 const PRUNED = 1000;
 
-/** Removing what is old from the log. */
+/** The regular removal of old rows. */
 export interface Pruning {
   /** About how many changes the log had at the latest look; undefined before the first one. */
   changes: number | undefined;
@@ -76,13 +76,13 @@ export interface Pruning {
 }
 
 /**
- * Removes rows of the log that are older than they are kept, from time to time.
- * @param kept milliseconds.
+ * Removes old rows of the log from time to time.
+ * @param kept milliseconds for which rows are kept.
  * @param isFound whether only rows that the index has may be removed.
  */
 export function pruneLog(
   connections: Connections,
-  places: readonly PlaceOfLog[],
+  shards: readonly LogShard[],
   kept: number,
   isFound: boolean,
   { history, postgres }: Times,
@@ -94,12 +94,12 @@ export function pruneLog(
     const end = performance.now() + postgres.indexStatement;
     return (await connections.query<Row>('searches', text, values, end))[0];
   };
-  const prune = async (place: number) => {
-    const now = (await ask<{ now: string }>(NOW, place))?.now;
-    if (isFound && now !== undefined) await ask(MOVE_ON, place, now);
+  const prune = async (shard: number) => {
+    const now = (await ask<{ now: string }>(NOW, shard))?.now;
+    if (isFound && now !== undefined) await ask(MOVE_ON, shard, now);
     for (let isMore = now !== undefined; isMore; ) {
       try {
-        const pruned = await ask<{ isMore: boolean }>(statement, place, kept, now, confirmed, most);
+        const pruned = await ask<{ isMore: boolean }>(statement, shard, kept, now, confirmed, most);
         isMore = pruned?.isMore ?? false;
         most = Math.min(PRUNED, 2 * most);
       } catch (error) {
@@ -107,16 +107,14 @@ export function pruneLog(
         throw error;
       }
     }
-    await ask(REMOVE_EVENTS, place, kept);
-    if (kept > 0) await ask(NOTE_LOOK, place, confirmed);
+    await ask(REMOVE_EVENTS, shard, kept);
+    if (kept > 0) await ask(NOTE_LOOK, shard, confirmed);
   };
   const look = async () => {
     let sum = 0;
-    for (const { place } of places) {
-      if (kept < Number.POSITIVE_INFINITY) await prune(place).catch(() => {});
-      sum +=
-        (await ask<{ count: number }>(`select (${COUNT.join(' - ')} + 1)::float8 as count`, place))?.count ??
-        0;
+    for (const { shard } of shards) {
+      if (kept < Number.POSITIVE_INFINITY) await prune(shard).catch(() => {});
+      sum += (await ask<{ count: number }>(COUNT, shard))?.count ?? 0;
     }
     pruning.changes = sum;
   };

@@ -1,4 +1,5 @@
-// Owns: the tables of the log of changes in PostgreSQL: whether it is whole, and how it begins. Twin of `sqlite/log-tables.ts`.
+// Owns: the tables of the log of changes in PostgreSQL: whether the log is whole, and how it begins. Twin of
+// `sqlite/log-tables.ts`.
 
 import { FIELD_NAMES } from '../../books/book.ts';
 import { withTypes } from '../columns.ts';
@@ -14,14 +15,15 @@ import {
 } from './log-triggers.ts';
 import type { Query } from './query.ts';
 
-// A row is about the books from `book` to `last`, and has the fields of the one book before its change; they are null where there
-// was none: the books are new. A row about book 0 is the beginning, or what pruning has left. The place of a row is 0, or on Citus a
-// number that names its shard: there, each shard of books has its log and its events, and each server its transactions.
+// A row is about one book, and has its fields before the change. Or it is about new books, from `book` to `last`, and its fields are
+// null. A row about book 0 is the beginning, or was emptied by pruning.
+// On Citus, each shard of books has a shard of the log and of the events beside it, and `place` is a number that hashes into both.
+// Elsewhere, the log has one shard, and `place` is 0.
 
-/** Builds before the release would begin the log again: this refuses their rows. */
+/** Builds before the release would begin the log again. A constraint of this name refuses their rows. */
 const REFUSAL = 'made by a later build of the service: start that one';
 
-/** The event that a transaction writes is open until its end, so each transaction sees its own one only. */
+/** An event is open during its transaction only, so each transaction sees only its own event as open. */
 const EVENTS = [
   `create table if not exists book_events (
     place bigint not null default 0, number bigint not null, at timestamptz not null default clock_timestamp(),
@@ -39,8 +41,8 @@ const TABLES = [
     primary key (place, xid, number)
   )`,
   "alter table book_log alter column number set default nextval('book_log_number')", // in case the sequence was made again
-  // For each place, the transaction up to which rows have been removed for their age, the server whose transactions they are, when
-  // old rows were last looked for, the transaction of the beginning, and whether there were no books then.
+  // A row for each shard: the last transaction of which rows have been removed for their age (`pruned`), the server of these
+  // transactions (`system`), when old rows were last looked for, the transaction of the beginning, and whether there were no books then.
   `create table if not exists book_log_state (
     place bigint primary key default 0, pruned xid8 not null, system bigint not null, looked timestamptz, began xid8,
     has_all boolean not null default false, constraint "${REFUSAL}" check (began is not null)
@@ -52,22 +54,12 @@ const TABLES = [
   'create index if not exists book_log_new_books on book_log (place, book) where last > book',
 ];
 
-/** Of the log and its state. */
+/** The columns of `book_log` and `book_log_state`. */
 const COLUMNS = [
-  'place',
-  'xid',
-  'number',
-  'at',
-  'book',
-  'last',
-  'part_of',
-  'pruned',
-  'system',
-  'looked',
-  'began',
+  ...'place xid number at book last part_of pruned system looked began'.split(' '),
   ...FIELD_NAMES,
 ];
-/** Whether both tables have the columns that cannot be added. Both have a place. */
+/** Whether the two tables have these columns, which cannot be added. Both have a `place`. */
 const HAS_COLUMNS = `(
     select count(*) = ${COLUMNS.length + 1} from pg_attribute
     where attrelid = any(array[to_regclass('book_log'), to_regclass('book_log_state')]) and not attisdropped
@@ -76,18 +68,18 @@ const HAS_COLUMNS = `(
 
 const distributed = (name: string) =>
   `select create_distributed_table('${name}', 'place', colocate_with := 'books')`;
-/** Builds before the release would drop the log: the reference refuses it. */
+/** Builds before the release would drop the log. The reference refuses that. */
 const DISTRIBUTE_EVENTS = [
   distributed('book_events'),
   'alter table book_events add foreign key (place) references book_log_state',
 ];
-/** On the workers of Citus, the log of a book is beside it. So its triggers may write it there, which Citus allows on request. */
+/** On Citus, the triggers of a shard of books write to the shard of the log beside it. Citus allows such triggers on request. */
 const DISTRIBUTE = [
   'set local citus.enable_unsafe_triggers = on',
   ...['book_log', 'book_log_state'].map(distributed),
   ...DISTRIBUTE_EVENTS,
 ];
-const EACH_PLACE = `
+const EACH_SHARD = `
   do $$ declare shard bigint; number bigint; has_none boolean = not exists (select 1 from books); begin
     for shard in select shardid from pg_dist_shard where logicalrelid = 'book_log_state'::regclass loop
       number := 1;
@@ -95,28 +87,27 @@ const EACH_PLACE = `
       insert into book_log_state (place, pruned, system, began, has_all) values (number, '3', 0, '3', has_none);
       insert into book_log (place, xid, book, last) values (number, '3', 0, 0);
     end loop;
-    -- A query is evaluated by the server of the place, and what an update sets by the coordinator.
+    -- A query is evaluated by the server of the shard, and what an update sets by the coordinator.
     for shard, number in select place, (pg_control_system()).system_identifier from book_log_state loop
       update book_log_state set system = number where place = shard;
     end loop;
   end $$`;
-const ONE_PLACE = [
+const ONE_SHARD = [
   `insert into book_log_state (pruned, system, began, has_all)
     select '3', system_identifier, pg_current_xact_id(), not exists (select from books) from pg_control_system()`,
   'insert into book_log (book, last) values (0, 0)',
 ];
 
-/** Builds before the release had events in the log: as rows about book 0, with the name as the title. On Citus they had none. */
-const MOVE_EVENTS = [
-  `insert into book_events (number, at, kind, name, books, is_open)
+/** Builds before the release kept events in the log, as rows about book 0 with the name as the title. On Citus they had none. */
+const MOVE_EVENTS = `
+  insert into book_events (number, at, kind, name, books, is_open)
     select number, at, event, title, (
       select coalesce(sum(last - book + 1), 0) from book_log where part_of = events.number and book > 0
     ), false
-    from book_log as events where place = 0 and book = 0 and event in ('import', 'undo') and part_of is null`,
-];
+    from book_log as events where place = 0 and book = 0 and event in ('import', 'undo') and part_of is null`;
 const moveEvents = (isDistributed: boolean) => [
   ...EVENTS,
-  ...(isDistributed ? DISTRIBUTE_EVENTS : MOVE_EVENTS),
+  ...(isDistributed ? DISTRIBUTE_EVENTS : [MOVE_EVENTS]),
   'alter table book_log_state add column began xid8, add column has_all boolean not null default false',
   isDistributed
     ? "update book_log_state set began = '3'"
@@ -130,28 +121,28 @@ const moveEvents = (isDistributed: boolean) => [
 ];
 
 interface LogTables {
-  /** Whether the log is there, with all that writes it. */
+  /** Whether the log is there, with its sequence, its events and its triggers. */
   readonly isThere: boolean;
   readonly hasColumns: boolean;
-  /** Whether it is that of a build before the release, with events in it. */
+  /** Whether a build before the release has made the log, with events in it. */
   readonly isOlder: boolean;
-  /** Whether a build before version 1.1 has noted changes: for the index only, or several of new books under one number. */
+  /** Whether a build before version 1.1 has made the log: it has changes for the index only, or several new books under one number. */
   readonly isOld: boolean;
   readonly hasIndex: boolean;
   /** Whether this role may write events; null if there is no table of them. */
   readonly mayWrite: boolean | null;
-  /** Whether other roles than the owner may execute what writes it. */
+  /** Whether other roles than the owner may execute the function of the triggers. */
   readonly isOpen: boolean;
   /** Whether this role has the rights of that owner. */
   readonly isOwner: boolean;
-  /** Of the log, quoted. */
+  /** The schema of the log, quoted. */
   readonly schema: string;
   /** The schemas of the books and of the log, quoted, and last the one of temporary tables. */
   readonly path: string;
 }
 
 const DESCRIBE = `
-  with place as (
+  with names as (
     select schema, case schema when books then '' else books || ', ' end || schema || ', pg_temp' as path from (
       select coalesce(
         (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('book_log')), quote_ident(current_schema())
@@ -162,7 +153,7 @@ const DESCRIBE = `
   ), found as (
     select pg_proc.oid, proowner, tgenabled in ('O', 'A') as is_enabled, tgenabled in ('O', 'A') and prosrc = $2
       and proconfig = array['search_path=' || path, 'enable_seqscan=off'] as "isSound"
-    from place cross join pg_trigger join pg_proc on pg_proc.oid = tgfoid
+    from names cross join pg_trigger join pg_proc on pg_proc.oid = tgfoid
     where tgrelid = to_regclass('books') and tgname = any($1::text[])
   )
   select schema, path,
@@ -179,23 +170,23 @@ const DESCRIBE = `
       as "mayWrite",
     exists (select ${othersWho('any(array(select oid from found))')}) as "isOpen",
     (select bool_and(pg_has_role(proowner, 'usage')) from found) as "isOwner"
-  from place`;
+  from names`;
 
 const OPEN = `other roles may execute its function ${FUNCTION}, and become its owner by it: start the service once as the owner`;
 
-/** Whether each place has rows, and is on the server that it was made for: no dump was restored, and no shard was moved. */
+/** Whether each shard has rows, and is on the server that it was made for: no dump was restored, and no shard was moved. */
 const IS_OWN = `
   select bool_and(
     system = (pg_control_system()).system_identifier
       and exists (select from book_log where book_log.place = book_log_state.place and (pruned > '3' or book = 0))
   ) as "isOwn" from book_log_state`;
 
-/** Whether the documented repair asks for it: the log lacks changes. */
+/** Whether the documented repair was started, since the log lacks changes. */
 const LACKS_CHANGES = 'select count(*) > 0 as "lacksChanges" from book_index_state where version = 0';
 
 /**
- * Whether the sequence, if this role may set it, is behind the log. The highest numbers are those of the newest row and, in a log that
- * has started again, of the rows before that.
+ * Whether the sequence is behind the log; null if this role may not set it. The newest row has the highest number; in a log that has
+ * started again, a row before its beginning may have a higher one.
  */
 const IS_BEHIND = `
   select case when has_sequence_privilege('book_log_number', 'update') then greatest(
@@ -207,7 +198,7 @@ const CATCH_UP = `
 
 /**
  * Whether the log of one server is there, and nobody has emptied it: until rows are removed, it has its beginning. Unlike `IS_OWN`, it
- * names the one place: else the server may read the whole log for each search.
+ * names the one shard: otherwise the server may read the whole log for each search.
  */
 export const IS_SOUND = `
   select (
@@ -221,9 +212,9 @@ export const IS_SOUND = `
 
 /**
  * @param isDistributed whether several servers keep the books.
- * @returns the statements that begin the log, or that close it to other roles; none if it is sound, and of this server, not of one
- *   whose dump was restored here.
- * @throws Error if this role cannot close it.
+ * @returns the statements that begin the log, or that close its function to other roles; none if the log is sound, and was made on
+ *   this server.
+ * @throws Error if this role cannot close the function.
  */
 export async function stepsToLog(query: Query, isDistributed: boolean): Promise<string[]> {
   const [found] = await query<LogTables>(DESCRIBE, [Object.keys(TRIGGERS), WRITE]);
@@ -244,12 +235,12 @@ export async function stepsToLog(query: Query, isDistributed: boolean): Promise<
   ];
   const [index] = hasIndex ? await query<{ lacksChanges: boolean }>(LACKS_CHANGES) : [];
   if (!isOld && !index?.lacksChanges && (isOlder || (isThere && hasColumns))) {
-    const [places] = await query<{ isOwn: boolean | null }>(IS_OWN);
-    if (places?.isOwn && isOlder)
+    const [log] = await query<{ isOwn: boolean | null }>(IS_OWN);
+    if (log?.isOwn && isOlder)
       return ['lock table books in share row exclusive mode', ...moveEvents(isDistributed), ...writing];
     const [numbers] = isDistributed ? [] : await query<{ isBehind: boolean }>(IS_BEHIND);
-    if (places?.isOwn && numbers?.isBehind) return [CATCH_UP];
-    if (places?.isOwn) return isOpen ? [closeIn(schema)] : isOpenAway ? [closeOnWorkers(schema)] : [];
+    if (log?.isOwn && numbers?.isBehind) return [CATCH_UP];
+    if (log?.isOwn) return isOpen ? [closeIn(schema)] : isOpenAway ? [closeOnWorkers(schema)] : [];
   }
   return [
     `lock table books in ${isOld ? 'access exclusive' : 'share row exclusive'} mode`,
@@ -266,8 +257,8 @@ export async function stepsToLog(query: Query, isDistributed: boolean): Promise<
     'delete from book_events', // nothing before the beginning can be taken back
     'delete from book_log_state',
     CATCH_UP,
-    ...(isDistributed ? [EACH_PLACE] : ONE_PLACE),
-    // An index that has followed before would not know what it lacks.
+    ...(isDistributed ? [EACH_SHARD] : ONE_SHARD),
+    // An older index would miss the changes before this beginning.
     `do $$ begin if to_regclass('book_index_state') is not null then truncate book_index_state; end if; end $$`,
   ];
 }

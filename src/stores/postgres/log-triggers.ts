@@ -6,7 +6,7 @@ import { RUN } from '../states.ts';
 
 const NOTHING = withTypes('bigint').map(({ type }) => `null::${type}`);
 const NUMBER = "nextval('book_log_number') as number";
-/** The rows of new ids, by runs of ids and numbers: others may draw some of both at the same time. */
+/** A row for each run of new ids and numbers. There may be gaps in both: other transactions draw some at the same time. */
 const runsOf = (ids: string) => `
   select max(number), min(id), max(id), ${NOTHING}
   from (select id, ${NUMBER}, row_number() over (order by id) as place from (${ids} order by id) as new) as numbered
@@ -21,16 +21,17 @@ const CHANGED = `
   ) as changed`;
 const ALL = `select ${NUMBER}, id, id, ${FIELDS} from books`;
 
-/** Of another transaction, an open event is not seen, unless another program has left it open. */
+/** An open event of another transaction is seen only if another program has left it open. */
 const IS_OWN_EVENT = 'is_open and xmin = pg_current_xact_id()::xid';
-/** Only a row of `book_events` makes others a part of an event: a role that may write books, but not that, can make none. */
+/** Only a row of `book_events` makes changes a part of an event. A role that may write books, but not that table, can start no event. */
 const write = (rows: string) => `
   insert into book_log (number, book, last, ${FIELDS}, part_of)
   select rows.*, (select number from book_events where place = 0 and ${IS_OWN_EVENT}) from (${rows}) as rows;`;
 
 /**
- * It belongs to the table of books, or on a server of Citus to a shard of it, and writes to the shard of the log that is beside it.
- * For any other table it does nothing: its columns may have types whose casts are functions of another role.
+ * The program of the function. It writes to the log for the table of books, or on a server of Citus to the shard of the log beside a
+ * shard of books. For any other table it does nothing: its columns may have types whose casts are functions of another role. If this
+ * text changes, a start begins the log again.
  */
 export const WRITE = `
   declare log text; state text; event text; part text;
@@ -76,13 +77,13 @@ export const functionIn = ({ schema, path }: { readonly schema: string; readonly
   create or replace function ${schema}.${FUNCTION} returns trigger
   language plpgsql security definer set search_path = ${path} set enable_seqscan = off as $$${WRITE}$$`;
 
-/** The roles that may execute the function $1 beside its owner: by default all of them. */
+/** The roles that may execute a function beside its owner: by default all of them. */
 export const othersWho = (may: string) => `
   from pg_proc cross join aclexplode(coalesce(proacl, acldefault('f', proowner))) as granted
   where pg_proc.oid = ${may} and grantee <> proowner`;
 const open = (schema: string) => othersWho(`to_regprocedure(${pg.escapeLiteral(`${schema}.${FUNCTION}`)})`);
 
-/** @param settings of Citus, for a worker: there, the statement is about its own copy of the function. */
+/** @param settings of Citus, for a worker, which has a separate copy of the function. */
 export const closeIn = (schema: string, settings = '') => `
   do $$ declare other text; begin ${settings}
     for other in select distinct case grantee when 0 then 'public' else quote_ident(pg_get_userbyid(grantee)) end ${open(schema)}
@@ -94,7 +95,7 @@ export const closeOnWorkers = (schema: string) =>
 export const isOpenOnWorkers = (schema: string) =>
   `select from ${onWorkers(`select exists (select ${open(schema)})`)} where result = 't'`;
 
-/** By name. */
+/** The triggers by their names: when each one calls the function. */
 export const TRIGGERS: Readonly<Record<string, string>> = {
   book_log_on_insert: 'after insert on books referencing new table as after',
   book_log_on_update: 'after update on books referencing old table as before new table as after',

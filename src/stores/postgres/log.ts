@@ -6,55 +6,60 @@ import { isWithin } from '../states.ts';
 import type { Query } from './query.ts';
 import type { Shards } from './shards.ts';
 
-/** Grows with each row of the log that somebody writes. It locks the sequence, so it reads nothing else: a program that drops the sequence locks the log after it. */
+/**
+ * A number that grows with each row of the log. The statement locks the sequence, so it reads no table: a program that drops the
+ * sequence locks the log after it.
+ */
 export const WRITTEN = "select coalesce(pg_sequence_last_value('book_log_number'), 0) as written";
 export interface Written {
   readonly written: number;
 }
 
-/** The places of the log, with the snapshot of each server at this moment. */
-export const PLACES = 'select place, pg_current_snapshot()::text as now from book_log_state order by place';
-export interface PlaceOfLog {
-  readonly place: number;
+/** The shards of the log, each with the present snapshot of its server. */
+export const LOG_SHARDS =
+  'select place as shard, pg_current_snapshot()::text as now from book_log_state order by place';
+export interface LogShard {
+  readonly shard: number;
   readonly now: string;
 }
 
-/** Where the log is. The first place keeps the name and the work of each event. */
-export interface LogPlaces {
+/** The shards of the log: one, or on Citus several. The first one keeps the name and the work of each event. */
+export interface LogShards {
   readonly all: readonly number[];
   readonly first: number;
-  /** The place with the rows about a book. */
+  /** @returns the shard with the rows about a book. */
   of(id: number): number;
 }
 
-export function logPlaces(found: readonly PlaceOfLog[], shards: Shards): LogPlaces {
-  const all = found.map(({ place }) => place);
+export function logShards(found: readonly LogShard[], shards: Shards): LogShards {
+  const all = found.map(({ shard }) => shard);
   const [first = 0] = all;
   const of = (id: number) => {
-    const shard = shards.placeOf(id);
-    return all.find((place) => shards.placeOf(place) === shard) ?? first;
+    const books = shards.shardOf(id);
+    return all.find((shard) => shards.shardOf(shard) === books) ?? first;
   };
   return { all, first, of: shards.areSeveral ? of : () => first };
 }
 
 /**
- * SQL after `from` for the rows of a place about a book.
- * @param end of each of two statements: a planner does not take an order or a limit into them.
+ * SQL after `from` for the rows of a shard about a book.
+ * @param end the order and the limit, which a planner does not apply to the two statements by itself.
  */
-export const about = (place: string, id: string, end = '') => `(
-    (select * from book_log where place = ${place} and book = ${id} ${end})
-    union all (select * from book_log where place = ${place} and ${isWithin(id)} ${end})
+export const about = (shard: string, id: string, end = '') => `(
+    (select * from book_log where place = ${shard} and book = ${id} ${end})
+    union all (select * from book_log where place = ${shard} and ${isWithin(id)} ${end})
   ) as about`;
 
-/**
- * How far a reader is in a place. It has the rows that the snapshot `seen` sees, and of those that `target` sees, the ones up to
- * a transaction and a number, `0` if it is not midway; but not the books of a range.
- */
+/** How far a reader is in a shard. */
 export interface LogPosition {
+  /** A snapshot: the reader has all rows that it sees. */
   readonly seen: string;
+  /** A later snapshot. Midway to it, the reader also has its rows up to a transaction and a number. */
   readonly target: string;
+  /** That transaction; `0` if the reader is not midway. */
   readonly xid: string;
   readonly number: number;
+  /** The range of books that are still to be read. */
   readonly next: number;
   readonly last: number;
 }
@@ -63,9 +68,10 @@ export interface LogPosition {
 export const NO_RANGE = { next: 1, last: 0 };
 
 /**
- * SQL for rows of the log that a reader lacks; `state` is its position. Midway, those behind it only: the rest of a transaction, and
- * others, some of which started before the snapshot `seen`. The limit lets a planner that knows neither read them in their order.
- * @param limit of each kind.
+ * SQL for the rows that a reader lacks, in three kinds: the rest of its transaction; later transactions; transactions that were in
+ * progress in the snapshot `seen`. A reader that is midway has the rows before its position already. `state`
+ * is the position.
+ * @param limit of each kind. It makes a planner read the rows in their order.
  */
 export const behind = (limit: number | 'all', condition = 'true') => {
   const kinds = [
@@ -82,7 +88,7 @@ export const behind = (limit: number | 'all', condition = 'true') => {
 /** Rows that are read together. */
 const ROWS = 1000;
 
-/** Midway, only the rows that the target sees: a transaction that has ended since may have a lower number. */
+/** Midway, the reader gets only rows that the target sees: a transaction that has ended since may have a lower number. */
 const NEXT_ROWS = `
   select behind.xid::text, behind.number, book, behind.last, pg_current_snapshot()::text as now
   from (
@@ -95,19 +101,19 @@ interface Row {
   readonly number: number;
   readonly book: number;
   readonly last: number;
-  /** The snapshot that has found it. */
+  /** The snapshot that sees the row. */
   readonly now: string;
 }
 
 /**
- * Reads on in a place of the log, until it has so many books. The rest of a run is a range.
+ * Reads the next rows of a shard, or the next books of a range. The rest of a run becomes a range.
+ * @param most books.
  * @param columns of the books of a range, `id` among them.
- * @returns the id of each book once, and the position after them; whether there are no more rows. The books if they are those of a
- *   range.
+ * @returns the id of each book once, the books if they are of a range, the position after them, and whether there are no more rows.
  */
 export async function readLog<Book extends { readonly id: number }>(
   query: Query,
-  place: number | string,
+  shard: number | string,
   before: LogPosition,
   most: number,
   columns: string,
@@ -120,7 +126,7 @@ export async function readLog<Book extends { readonly id: number }>(
     return { ids, books, position: { ...before, ...rest }, isEnd: false };
   }
   const { seen, target, xid, number } = before;
-  const rows = await query<Row>(NEXT_ROWS, [place, seen, target, xid, number]);
+  const rows = await query<Row>(NEXT_ROWS, [shard, seen, target, xid, number]);
   const ids = new Set<number>();
   let reached: Row | undefined;
   let range = NO_RANGE;
@@ -132,8 +138,8 @@ export async function readLog<Book extends { readonly id: number }>(
     if (ids.size >= most) break;
   }
   const towards = xid === '0' ? (reached?.now ?? target) : target;
-  const isThere = reached === rows.at(-1) && rows.length < ROWS;
-  const position = isThere
+  const isAtTarget = reached === rows.at(-1) && rows.length < ROWS;
+  const position = isAtTarget
     ? {
         seen: reached === undefined && xid === '0' ? seen : towards,
         target: towards,

@@ -21,9 +21,9 @@ const INSERT = `
   )
   select id from book where ${allOf('book', 'stored')} order by ordinal`;
 
-// Groups of new books, of which each has a key that no other one here has, or none. A key that another transaction is
-// storing is waited for; the keys are taken in one order, so that two batches never wait for each other. A key that
-// another transaction has stored since the statement began is neither claimed nor known, and has no ids: the group is sent again.
+// Stores groups of new books. No two of them have the same key. The statement waits for a key that another transaction is storing.
+// It takes the keys in one order, so that two batches never wait for each other. If another transaction has stored a key since the
+// statement began, the row has no ids, and the group is sent again.
 const INSERT_GROUPS = `
   with sent as (
     select * from unnest($1::text[], $2::text[], $3::text[]) with ordinality as sent (key, fingerprint, books, ordinal)
@@ -31,11 +31,11 @@ const INSERT_GROUPS = `
   ), known as materialized (
     select key, fingerprint, ids from book_requests where key = any($1::text[])
   ), book as materialized (
-    select sent.ordinal, element.place, nextval('books_id_seq') as id, element.book
-    from sent cross join json_array_elements(books::json) with ordinality as element (book, place)
+    select sent.ordinal, element.position, nextval('books_id_seq') as id, element.book
+    from sent cross join json_array_elements(books::json) with ordinality as element (book, position)
     where sent.key is null or sent.key not in (select key from known)
   ), made as (
-    select sent.ordinal, key, fingerprint, coalesce(array_agg(id order by place) filter (where id is not null), '{}') as ids
+    select sent.ordinal, key, fingerprint, coalesce(array_agg(id order by position) filter (where id is not null), '{}') as ids
     from sent left join book using (ordinal)
     where sent.key is null or sent.key not in (select key from known)
     group by sent.ordinal, key, fingerprint
@@ -58,8 +58,9 @@ const INSERT_GROUPS = `
   from sent left join settled using (ordinal) left join known using (key)
   where ${allOf('fresh', 'stored')} order by ordinal`;
 
-/** Groups from one removal of keys to the next, which reads `KEPT_KEYS` rows. It may remove more than were added. */
+/** After so many groups, old keys are removed. A removal reads `KEPT_KEYS` rows. */
 const REMOVAL_PACE = 1000;
+/** More than were added, so that removals catch up. */
 const MOST_REMOVED = 2 * REMOVAL_PACE;
 
 const removalOf = ({ lifetime }: Times['keys']) => `
@@ -70,7 +71,7 @@ const removalOf = ({ lifetime }: Times['keys']) => `
     order by made_at limit ${MOST_REMOVED} for update skip locked
   )`;
 
-/** A value is there already: an id, or one that an index of the operator allows once. Citus does not say which. */
+/** The code for a duplicate value: an id, or a value that an operator's index allows once. Citus does not say which. */
 const TAKEN = '23505';
 
 interface GroupRow {
@@ -83,7 +84,7 @@ interface GroupRow {
 export class NewBooks {
   readonly #connections: Connections;
   readonly #removal: string;
-  /** Groups until keys are removed: one, since a process may end before it has had more. */
+  /** Groups until the next removal: one at first, since a process may end before it has stored more. */
   #untilRemoval = 1;
 
   constructor(connections: Connections, times: Times['keys']) {
@@ -97,7 +98,7 @@ export class NewBooks {
   }
 
   async insertGroups(groups: readonly BookGroup[], deadline: number): Promise<readonly GroupOutcome[]> {
-    // Of groups with one key, the first is sent. The others are replays of what is stored then, or conflicts with it.
+    // Of groups with the same key, only the first is sent. The others are replays of it, or conflicts with it.
     const keyOf = (group: BookGroup) => group.once?.key ?? group;
     const firsts = new Map(groups.toReversed().map((group) => [keyOf(group), group]));
     const stored = new Map<string | BookGroup, GroupRow>();
@@ -140,7 +141,7 @@ export class NewBooks {
     }
   }
 
-  /** What it does not remove, it removes the next time. */
+  /** The next removal removes the keys that this one does not. */
   async #removeExpiredKeys(deadline: number): Promise<void> {
     this.#untilRemoval = Infinity; // one removal at a time
     await this.#connections.query('batches', this.#removal, [], deadline).catch(() => {}); // requests report it

@@ -1,12 +1,12 @@
-// Owns: in which shard Citus keeps a book, so that a batch has books of one shard only: its server carries such a statement out
-// as any PostgreSQL does, with locks that are skipped and without a commit in two phases.
-// Does not: decide which server gets a statement. A map that is out of date costs a refusal, and never misleads.
+// Owns: the shard in which Citus keeps a book, so that a batch has books of one shard only. The server of the shard carries such a
+// statement out as any PostgreSQL does: it skips locked books, and commits in one phase.
+// Does not: decide which server gets a statement. With an outdated map, Citus refuses a statement; it never changes other books.
 
-import type { Place } from '../../books/store.ts';
+import type { Shard } from '../../books/store.ts';
 import type { Query } from './query.ts';
 
-interface Shard extends Place {
-  /** The highest hash of the ids in it: a signed integer of 32 bits. */
+interface RangeOfHashes extends Shard {
+  /** The highest hash of ids in the shard: a signed integer of 32 bits. */
   readonly last: number;
 }
 
@@ -18,7 +18,7 @@ const SHARDS = `
 
 export class Shards {
   /** Ascending by their hashes; none if the table of books is not distributed. */
-  #shards: readonly Shard[] = [];
+  #shards: readonly RangeOfHashes[] = [];
   #isRenewing = false;
 
   get areSeveral(): boolean {
@@ -33,10 +33,10 @@ export class Shards {
   /** @throws the driver's error. */
   async read(query: Query): Promise<void> {
     const [found] = await query<{ known: boolean }>(IS_DISTRIBUTED);
-    if (found?.known) this.#shards = await query<Shard>(SHARDS);
+    if (found?.known) this.#shards = await query<RangeOfHashes>(SHARDS);
   }
 
-  /** Reads the shards again, in the background, since a statement has failed. If that fails, so will the next statement. */
+  /** Reads the shards again after a statement has failed. If that fails, so will the next statement, and this is repeated. */
   async renew(query: Query): Promise<void> {
     if (!this.areSeveral || this.#isRenewing) return;
     this.#isRenewing = true;
@@ -45,7 +45,7 @@ export class Shards {
   }
 
   /** @returns the same object for all books of a shard; undefined if the table is not distributed. */
-  placeOf(id: number): Place | undefined {
+  shardOf(id: number): Shard | undefined {
     const hash = this.areSeveral ? hashOf(id) : 0;
     return this.#shards.find(({ last }) => hash <= last);
   }

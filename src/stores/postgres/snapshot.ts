@@ -1,4 +1,4 @@
-// Owns: all books as they are at one moment, whichever servers keep them, and their text in the order of their ids.
+// Owns: a snapshot of all books, whichever servers keep them, and their text in the order of their ids.
 // Does not: hold writers up for longer than the snapshots of all servers take.
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -20,7 +20,7 @@ const openWithin = (milliseconds: number) => `
 /** The most books that the coordinator of Citus gathers before the first of them leaves it. */
 const PIECE = 20_000;
 
-/** The last id of a piece: of as many ids if a quarter of them are books; otherwise each shard sends as many ids as a piece has. */
+/** The last id of a piece. If a quarter of the next ids are books, they are a piece. Otherwise each shard sends the ids of a whole piece. */
 const LAST_NEAR = `
   select max(id) as id from books where id > $1 and id <= $1::bigint + ${PIECE} having count(*) >= ${PIECE / 4}`;
 const LAST_OF_PIECE = `select id from books where id > $1 order by id offset ${PIECE - 1} limit 1`;
@@ -30,9 +30,9 @@ export interface Connection {
   readonly release: Release;
 }
 
-/** How several servers have one snapshot. */
+/** The lock with which several servers get one snapshot. */
 export interface Barrier {
-  /** Connects once more, to hold up all writers. */
+  /** Opens another connection, for the lock that holds up all writers. */
   connect(): Promise<Connection>;
   /** Ends the attempts to lock. */
   readonly signal: AbortSignal;
@@ -104,7 +104,7 @@ export async function* textParts(
   }
 }
 
-/** @returns undefined if less than a piece is left. */
+/** @returns undefined if fewer books than a piece follow. */
 async function lastAfter(client: pg.ClientBase, after: number): Promise<number | undefined> {
   const ask = async (text: string) => (await queryOn(client)<{ id: number }>(text, [after]))[0]?.id;
   return (await ask(LAST_NEAR)) ?? (await ask(LAST_OF_PIECE));

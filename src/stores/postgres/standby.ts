@@ -1,8 +1,7 @@
-// Owns: reading from a standby of PostgreSQL (DB_READ_URL): lists, searches and exports, which load a primary most.
-// It has everything that the primary showed when the request came, since it has replayed the primary's log up to there. It
-// may have more, which the primary shows milliseconds later.
-// Does not: make a request wait longer than half a second for that. If the standby is late, silent, away or none, the primary
-// is read.
+// Owns: reading from a standby of PostgreSQL (DB_READ_URL): lists, searches and exports, which load a primary most. The standby has
+// all books that the primary showed when the request came, since it has replayed the primary's WAL up to that point. It may have
+// more, which the primary shows milliseconds later.
+// Does not: make a request wait longer than half a second for that. If the standby is late, silent or away, the primary is read.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
@@ -12,8 +11,8 @@ import { connectTo, type Host } from './hosts.ts';
 import { PARTIAL } from './limits.ts';
 import { codeOf, queryOn } from './query.ts';
 
-// What commits asynchronously, as the index does, is shown before it is in the log on disk, and a standby gets only what is
-// there. So, if anything is missing there, an empty message is written, whose commit waits for the disk (and for nothing
+// A transaction that commits asynchronously, as those of the index do, is shown before its WAL is on disk, and a standby gets only
+// WAL that is there. So, if some is missing there, an empty message is written, whose commit waits for the disk (and for nothing
 // else). Positions of two timelines or servers are not compared.
 const FENCE = `
   select ('x' || left(pg_walfile_name(written), 8))::bit(32)::int as timeline,
@@ -22,14 +21,14 @@ const FENCE = `
   from (select pg_current_wal_flush_lsn() as flushed, pg_current_wal_insert_lsn() as written offset 0) as log,
     pg_control_system(), set_config('synchronous_commit', 'local', true)`;
 
-// The timeline of the stream is that of what is replayed, or a newer one. A promoted server has no stream.
+// The stream has the timeline of the replayed WAL, or a newer one. A promoted server has no stream.
 const LOOK = `
   select received_tli = $1 and status = 'streaming' as follows, pg_last_wal_replay_lsn() >= $2 as "hasReplayed",
     not exists (${PARTIAL}) as "isWhole",
     system_identifier || ' ' || current_database() = $3 and pg_has_role('pg_read_all_stats', 'usage') as "isRight"
   from pg_control_system() left join pg_stat_wal_receiver on true`;
 
-/** A wrong password, no such database, a missing right: an operator has to change something. */
+/** Errors that an operator has to mend: a wrong password, no such database, a missing right. */
 const WRONG = /^(28|3D000|42501)/;
 
 const NO_STANDBY = 'it is no standby of the database of DB_URL, or its role lacks pg_read_all_stats';
@@ -72,7 +71,7 @@ export class Standby {
   /**
    * Connects to the first usable host, for an export, or to find out at the start whether somebody has to change something.
    * @returns undefined if the primary is to be read instead.
-   * @throws OperatorError when a host cannot be read until somebody changes something. One that is away is no reason.
+   * @throws OperatorError if a host cannot be read until somebody changes something; not if it is away.
    */
   async connect(): Promise<pg.Client | undefined> {
     for (const _ of this.#standbys.hosts) {
@@ -88,7 +87,7 @@ export class Standby {
 
   /**
    * Reads from a standby.
-   * @param work gets a connection, which it releases if it resolves, then or later.
+   * @param work gets a connection. If it resolves, it releases the connection, then or later.
    * @returns undefined if the primary is to be read instead.
    */
   async read<Result>(
@@ -148,8 +147,8 @@ export class Standby {
     const fence = Object.values(asked as object);
     const client = this.#idle.pop() ?? (await this.#connect(end));
     try {
-      for (let left = end - performance.now(); left > 0; left = end - performance.now()) {
-        const [state] = await queryOn(client, left)<State>(LOOK, fence);
+      for (let time = end - performance.now(); time > 0; time = end - performance.now()) {
+        const [state] = await queryOn(client, time)<State>(LOOK, fence);
         if (!state?.isRight) throw this.#wrong(NO_STANDBY);
         if (!state.isWhole) throw this.#wrong(HIDDEN);
         if (!state.follows) throw new Error('it does not follow the primary');

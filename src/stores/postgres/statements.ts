@@ -1,30 +1,30 @@
-// Owns: the statements for books with given ids in PostgreSQL, and SQL that other statements share with them.
+// Owns: the statements for books with given ids in PostgreSQL, and SQL that several statements share.
 
 import { FIELDS, ID_AND_FIELDS, TEXT_BYTES, withTypes } from '../columns.ts';
 
-/** SQL after `from` for ids. A planner that knows how many there are may read all books to find a hundred; now it looks each one up. */
+/** SQL after `from` for ids. The planner cannot count them: for a hundred it might read all books instead of looking each one up. */
 export const idsIn = (parameter: string) => `unnest((select ${parameter}::bigint[]))`;
 
-/** Bytes of the texts of a book that a statement for many books reads with them: 512 of them take 32 MiB. */
+/** The most bytes of texts of a book that is read with many others: 512 such books take 32 MiB. */
 const LARGEST_LIGHT = 65_536;
 
 /** A condition that every book meets whose texts are not large. */
 const IS_LIGHT = `${TEXT_BYTES} <= ${LARGEST_LIGHT}`;
 
-/** An acknowledged write is durable (rule 23), also where a setting of the server would acknowledge it earlier. Stronger ones stay. */
+/** Makes an acknowledged write durable (rule 23), whatever the server's setting; a stronger setting stays. */
 export const DURABLY = `
   (select set_config('synchronous_commit', case level when 'off' then 'on' else level end, true)
    from current_setting('synchronous_commit') as level) is not null`;
 
 export const TYPED = withTypes('bigint');
 
-/** The arrays of the fields, as parameters from this one on. */
+/** The arrays of the fields: parameters from the number `first` on. */
 export const arraysFrom = (first: number) => TYPED.map(({ type }, at) => `$${first + at}::${type}[]`);
 const CHANGES = `unnest($1::bigint[], ${arraysFrom(2)}) as change (${ID_AND_FIELDS})`;
-/** Assigns to each field. */
+/** Assignments to all fields. */
 const set = (to: (name: string) => string) => TYPED.map(({ name }) => `${name} = ${to(name)}`);
 
-/** $1 of each statement is an array of different ids. */
+/** The first parameter of each statement is an array of different ids. */
 export type Statements = ReturnType<typeof statementsFor>;
 
 /** The books with the ids of $1: the end of `from` and the beginning of the conditions. */
@@ -41,52 +41,50 @@ export const STATEMENTS = statementsFor();
  */
 export const STATEMENTS_ON_SHARDS = statementsFor(`none as (delete from ${BOOKS} and id < 0),`);
 
-/** @param staying the beginning of a `with` that keeps the books where they are. */
+/** @param staying a part of a `with` that keeps the books on their shards. */
 function statementsFor(staying = '') {
   const light = TYPED.map(({ name }) => `case when ${IS_LIGHT} then ${name} end as ${name}`);
   const before = (strength: string) => `before as materialized (
     select ${ID_AND_FIELDS} from ${BOOKS} and ${IS_LIGHT} and ${DURABLY} for ${strength} of books skip locked
   )`;
   const states = `
-    select id, before.id is null as held, ${FIELDS}
+    select id, before.id is null as locked, ${FIELDS}
     from (select id from ${BOOKS}) as books left join before using (id)`;
+  /** Waits for the locks of others, in the order of the ids. */
+  const lockAs = (columns: string) => `
+    with ${staying} locked as (select id, ${columns} from ${BOOKS} and ${DURABLY} order by id for update of books)
+    select * from locked`;
   return {
-    /** Reads books: of large ones the bytes instead of the texts. */
+    /** Reads books, with the bytes of large texts instead of the texts. */
     find: `select id, ${light.join(', ')}, case when not (${IS_LIGHT}) then ${TEXT_BYTES} end as weight from ${BOOKS}`,
     findInFull: `select ${ID_AND_FIELDS} from ${BOOKS}`,
-    /** Changes books, and returns them as they were. Those that others have locked are skipped and `held`, as are large ones. */
+    /** Changes books, and returns them as they were. Skips books that others have locked, and large ones: all these are `locked`. */
     update: `
       with change as (select * from ${CHANGES}), ${before('no key update')}, stored as (
         update books set ${set((name) => `coalesce(change.${name}, before.${name})`)}
         from before join change using (id) where ${isOf('before')}
         returning books.id
       ) ${states} where ${allOf('before', 'stored')}`,
-    /** Removes books. Those that others have locked are skipped and `held`. */
+    /** Removes books. Skips books that others have locked: these are `locked`. */
     remove: `
       with free as materialized (
         select id from ${BOOKS} and ${DURABLY} for update of books skip locked
       ), removed as (
         delete from books using free where ${isOf('free')} returning books.id
       )
-      select id, free.id is null as held from (select id from ${BOOKS}) as books left join free using (id)
+      select id, free.id is null as locked from (select id from ${BOOKS}) as books left join free using (id)
       where ${allOf('free', 'removed')}`,
-    /** Locks books and returns them; skips as `update`. */
+    /** Locks books and returns them. It skips the same books as `update`. */
     lockFree: `with ${staying} ${before('update')} ${states}`,
-    /** Waits for the locks of others. */
-    lock: `
-      with ${staying} locked as (select ${ID_AND_FIELDS} from ${BOOKS} and ${DURABLY} for update of books)
-      select ${ID_AND_FIELDS} from locked`,
-    /** The same, of other columns, in the order of the ids. */
-    lockAs: (columns: string) => `
-      with ${staying} locked as (select id, ${columns} from ${BOOKS} and ${DURABLY} order by id for update of books)
-      select * from locked`,
-    /** For books that the transaction has locked, as the next one. */
+    lock: lockAs(FIELDS),
+    lockAs,
+    /** Changes books that the transaction has locked. `delete` removes such books. */
     store: `update books set ${set((name) => `change.${name}`)} from ${CHANGES} where ${isOf('change')} returning books.id`,
     delete: `delete from books using unnest($1::bigint[]) as gone (id) where ${isOf('gone')} returning books.id`,
   };
 }
 
-/** The arrays of a statement; undefined for a field that is not changed. */
+/** The arrays of a statement. An element is undefined if its field does not change. */
 export function columnsOf<Name extends string>(
   names: readonly Name[],
   rows: readonly Partial<Record<Name, unknown>>[],
@@ -95,10 +93,10 @@ export function columnsOf<Name extends string>(
 }
 
 /**
- * A condition that every row meets. If an operator's trigger has skipped some of the writes, it makes the statement fail as a
- * whole, with an error of class 22: else they would be acknowledged, and were never stored.
+ * A condition that every row meets. If an operator's trigger has skipped some of the writes, the statement fails as a whole, with an
+ * error of class 22. Otherwise writes would be acknowledged that were never stored.
  * @param sent the name of the rows to be written.
- * @param stored the names of those that were.
+ * @param stored the name of the rows that were written.
  */
 export function allOf(sent: string, stored: string): string {
   return `

@@ -1,7 +1,7 @@
-// Owns: the tables of books and of keys in PostgreSQL, and their log: each is created if missing, and updated if older. A structure that is up to
-// date is only read, so a role without the right to create can serve, and no lock is taken on a table in use.
-// Does not: hold up programs that use a table. Reads queue behind a lock that is waited for, so each wait is short,
-// and they are repeated.
+// Owns: the tables of books and of keys in PostgreSQL, and changing any table of the service: a missing one is created, an older one
+// updated. A structure that is up to date is only read, so a role without the right to create can serve, and no lock is taken.
+// Does not: hold up programs that use a table. Reads queue behind a statement that waits for a lock, so each wait is short, and is
+// repeated.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
@@ -63,7 +63,7 @@ const PARTITIONED =
 
 const IN_USE = 'other programs use a table that must be changed: end them, or start again later';
 
-/** Another process may have made the same meanwhile (rule 27): this one finds it when it looks again. */
+/** Errors after which this process looks again: another one may have made the same change (rule 27). */
 const AGAIN = new Set([LOCKED, '23505', '42P07', '42710', '42701', '40001', '40P01', 'XX000']);
 
 /** A database as it was before the start. */
@@ -79,9 +79,9 @@ interface Column {
   readonly name: string;
   readonly type: string;
   readonly filled: boolean;
-  /** Not null and without a default: every new row must have a value. */
+  /** Whether every new row must have a value: the column is not null and has no default. */
   readonly required: boolean;
-  /** The server generates every value and accepts no other. */
+  /** Whether the server generates every value and accepts no other. */
   readonly imposed: boolean;
 }
 
@@ -120,7 +120,7 @@ export async function createStructure(
 
 /**
  * Changes the structure in one transaction, unless it is up to date.
- * @param missing finds the statements that are needed.
+ * @param missing finds the statements for the changes.
  * @throws the driver's error when the server refuses; Error when other programs do not leave a table in time.
  */
 export async function changeStructure(

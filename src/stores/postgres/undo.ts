@@ -1,5 +1,5 @@
-// Owns: what an undo reads and writes in PostgreSQL (rule H5), and its events. Each method is called within a transaction, by its way
-// to send a statement. Twin of `sqlite/undo.ts`.
+// Owns: the log and the books as an undo reads and writes them in PostgreSQL (rule H5), and events. Each method runs within a
+// transaction that its caller has started. Twin of `sqlite/undo.ts`.
 
 import { FIELD_NAMES } from '../../books/book.ts';
 import type {
@@ -28,11 +28,11 @@ import {
   reaches,
 } from '../states.ts';
 import { milliseconds, statesOf } from './history.ts';
-import { about, type LogPlaces } from './log.ts';
+import { about, type LogShards } from './log.ts';
 import type { Query } from './query.ts';
 import { DURABLY, type Statements } from './statements.ts';
 
-/** Rows of the log that are read together, and bytes of their texts. */
+/** The most rows of the log that are read together, and the most bytes of their texts. */
 const ROWS = 10_000;
 const BYTES = 8 * 1024 * 1024;
 
@@ -40,11 +40,12 @@ const KNOWN = 'select fingerprint, ids from book_requests where key = $1';
 const CLAIM = `
   insert into book_requests (key, fingerprint, ids) select $1, $2, '{}' where ${DURABLY} on conflict (key) do nothing returning key`;
 
-/** The row that has the change $1. */
+/** The book whose change has the number $1. */
 const ROW = `
   select last - number + $1::bigint as book from book_log join book_log_state using (place)
   where ${hasChange('$1::bigint')} and book > 0 and xid >= began order by number limit 1`;
 
+/** The oldest row of each shard since the beginning of its log. */
 const OLDEST = `
   select ${milliseconds('oldest.at')} as at, oldest.xid = began as "isBeginning", has_all as "hasAll"
   from book_log_state as state cross join lateral (
@@ -57,7 +58,7 @@ const NEW = `
   where ${DURABLY}`;
 const BEGIN = `
   insert into book_events (place, number, at, kind, name) values ($1, $2, to_timestamp($3::bigint / 1000000.0), $4, $5)`;
-/** At another place than the first: there, rows of the log are a part of it as well. */
+/** Starts the event in another shard than the first, where rows of the log become a part of it as well. */
 const JOIN = `
   insert into book_events (place, number, kind) values ($1, $2, $3)
   on conflict (place, number) do update set is_open = true`;
@@ -66,31 +67,31 @@ const LEAVE = 'update book_events set is_open = false where place = $1 and numbe
 const END = `
   update book_events set is_open = false, books = books + $3, work = coalesce($4::json, work) where place = $1 and number = $2`;
 
-/** Of two that bring the same book back, one waits here for the other. */
+/** If two undos bring the same book back, one waits here for the other. */
 const BE_ALONE = 'select from book_log_state where place = $1 for no key update';
 
-/** Equal for equal states. */
+/** SQL for a text that is equal for equal states of a book. */
 const stateOf = (row: string) =>
   `case when ${row}.title is not null then encode(sha256(convert_to(row(${FIELD_NAMES.map((name) => `${row}.${name}`)})::text, 'UTF8')), 'base64') end`;
 
-/** Of the books of $1: the first selected change, and how many rows there are from it on, with the bytes of their texts. */
-const pastsWith = (condition: string, place: number) => `
+/** For each book of $1, its first selected change, the number of its rows from that one on, and the bytes of their texts. */
+const pastsWith = (condition: string, shard: number) => `
   select wanted.id, first.number as first, rows, bytes from unnest($1::bigint[]) as wanted (id) cross join lateral (
-    select min(number) as number from ${about(`${place}`, 'wanted.id')} where ${condition}
+    select min(number) as number from ${about(`${shard}`, 'wanted.id')} where ${condition}
   ) as first cross join lateral (
     select count(*) as rows, coalesce(sum(${TEXT_BYTES}), 0)::float8 as bytes
-    from ${about(`${place}`, 'wanted.id')} where about.number >= first.number
+    from ${about(`${shard}`, 'wanted.id')} where about.number >= first.number
   ) as past order by id`;
 
-/** Of the books of $1: their changes from those of $2 on. */
-const changesWith = (condition: string, place: number) => `
+/** For each book of $1, its changes from the number of $2 on. */
+const changesWith = (condition: string, shard: number) => `
   select wanted.id, rows.* from unnest($1::bigint[], $2::bigint[]) as wanted (id, first) cross join lateral (
     select number, coalesce(${condition}, false) as "isSelected", ${stateOf('about')} as state
-    from ${about(`${place}`, 'wanted.id')} where about.number >= wanted.first
+    from ${about(`${shard}`, 'wanted.id')} where about.number >= wanted.first
   ) as rows order by id, number`;
 const PRESENT = `select id, ${stateOf('books')} as state from books where id = any($1::bigint[])`;
 
-/** For the books of $1, which the rows of $2 at the place $3 are about. */
+/** The rows with the numbers $2 in the shard $3, which are about the books $1. */
 const BEFORE = `
   unnest($1::bigint[], $2::bigint[]) as wanted (id, number)
   join book_log as log on log.place = $3 and log.book = wanted.id and log.number = wanted.number`;
@@ -100,14 +101,14 @@ const CHANGE = `
 const BRING_BACK = `
   insert into books (${ID_AND_FIELDS}) select wanted.id, ${FIELD_NAMES.map((name) => `log.${name}`)} from ${BEFORE} returning id`;
 
-/** A condition for the changes of a book in a place of the log. */
-function conditionOf(selection: Selection, place: number, id = 'book'): string {
+/** A condition for the selected rows of a shard. */
+function conditionOf(selection: Selection, shard: number, id = 'book'): string {
   if ('event' in selection) return `part_of = ${selection.event}`;
   if ('change' in selection) return `${changeOf(id)} = ${selection.change}`;
   const { since, before } = selection;
   return `
     at >= to_timestamp(${since}::float8 / 1000)${before === undefined ? '' : ` and at < to_timestamp(${before} / 1000000.0)`} and (
-      part_of is null or part_of not in (select number from book_events where place = ${place} and kind = 'undo')
+      part_of is null or part_of not in (select number from book_events where place = ${shard} and kind = 'undo')
     )`;
 }
 
@@ -125,18 +126,15 @@ interface ChangeRow {
   readonly state: string | null;
 }
 
-interface PresentRow {
-  readonly id: number;
-  readonly state: string | null;
-}
+type PresentRow = Pick<ChangeRow, 'id' | 'state'>;
 
 export class PostgresLogReader implements LogReader {
   protected readonly query: Query;
-  readonly places: LogPlaces;
+  readonly shards: LogShards;
 
-  constructor(query: Query, places: LogPlaces) {
+  constructor(query: Query, shards: LogShards) {
     this.query = query;
-    this.places = places;
+    this.shards = shards;
   }
 
   async known(key: string): Promise<KnownRequest | undefined> {
@@ -148,7 +146,7 @@ export class PostgresLogReader implements LogReader {
     if ('since' in request) {
       const oldest = await this.query<OldestRow>(OLDEST);
       const isKnown =
-        oldest.length === this.places.all.length && oldest.every((one) => reaches(one, request.since));
+        oldest.length === this.shards.all.length && oldest.every((one) => reaches(one, request.since));
       return isKnown ? request : 'beyond';
     }
     const number = 'change' in request ? request.change : request.import;
@@ -161,10 +159,10 @@ export class PostgresLogReader implements LogReader {
   async booksOf(selection: Selection): Promise<IdRange[]> {
     if ('book' in selection) return [{ first: selection.book, last: selection.book }];
     const found: IdRange[] = [];
-    for (const place of this.places.all) {
+    for (const shard of this.shards.all) {
       const rows = await this.query<IdRange>(`
         select book as first, max(last) as last from book_log
-        where place = ${place} and book > 0 and last - book < ${RUN} and ${conditionOf(selection, place)} group by book order by book`);
+        where place = ${shard} and book > 0 and last - book < ${RUN} and ${conditionOf(selection, shard)} group by book order by book`);
       for (const row of rows) found.push(row);
     }
     return joined(found.sort((one, other) => one.first - other.first));
@@ -172,33 +170,33 @@ export class PostgresLogReader implements LogReader {
 
   async event(number: number): Promise<CatalogueEvent | undefined> {
     const [event] = await this.query<CatalogueEvent>(`${EVENTS} and number = $2`, [
-      this.places.first,
+      this.shards.first,
       number,
     ]);
     return event;
   }
 
   async newestChange(id: number): Promise<number | undefined> {
-    const { states } = await statesOf(this.query, this.places.of(id), id, undefined, 1);
+    const { states } = await statesOf(this.query, this.shards.of(id), id, undefined, 1);
     return states[0]?.change ?? undefined;
   }
 
   events(most: number): Promise<readonly CatalogueEvent[]> {
     const newest = `${EVENTS} and books > 0 order by number desc limit $2`;
-    return this.query<CatalogueEvent>(newest, [this.places.first, most]);
+    return this.query<CatalogueEvent>(newest, [this.shards.first, most]);
   }
 
   async past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]> {
     const found = new Map<number, PastBook>();
     let end = Number.POSITIVE_INFINITY;
-    for (const [place, all] of this.byPlace(ids, (id) => id)) {
-      const condition = conditionOf(selection, place, 'wanted.id');
-      const present = new Map((await this.present(place, all)).map(({ id, state }) => [id, state]));
-      const pasts = within(await this.query<Past>(pastsWith(condition, place), [all]));
+    for (const [shard, all] of this.byShard(ids, (id) => id)) {
+      const condition = conditionOf(selection, shard, 'wanted.id');
+      const present = new Map((await this.present(shard, all)).map(({ id, state }) => [id, state]));
+      const pasts = within(await this.query<Past>(pastsWith(condition, shard), [all]));
       if (pasts.length < all.length) end = Math.min(end, pasts.at(-1)?.id ?? 0);
       const changed = pasts.filter(({ first }) => first !== null);
       const values = [changed.map(({ id }) => id), changed.map(({ first }) => first)];
-      const rows = await this.query<ChangeRow>(changesWith(condition, place), values);
+      const rows = await this.query<ChangeRow>(changesWith(condition, shard), values);
       const byBook = Map.groupBy(rows, ({ id }) => id);
       for (const { id, bytes } of pasts)
         found.set(id, { id, changes: byBook.get(id) ?? [], present: present.get(id) ?? null, bytes });
@@ -206,17 +204,17 @@ export class PostgresLogReader implements LogReader {
     return ids.filter((id) => id <= end).map((id) => found.get(id) as PastBook);
   }
 
-  /** The books of a place that are there. */
+  /** The present states of the books of a shard that are there. */
   protected present(_place: number, ids: readonly number[]): Promise<PresentRow[]> {
     return this.query<PresentRow>(PRESENT, [ids]);
   }
 
-  protected byPlace<Item>(
+  protected byShard<Item>(
     items: readonly Item[],
     idOf: (item: Item) => number,
-  ): [place: number, items: Item[]][] {
-    const all = [...Map.groupBy(items, (item) => this.places.of(idOf(item)))];
-    return all.sort(([one], [other]) => one - other); // two undos lock the places in one order
+  ): [shard: number, items: Item[]][] {
+    const all = [...Map.groupBy(items, (item) => this.shards.of(idOf(item)))];
+    return all.sort(([one], [other]) => one - other); // two undos lock the shards in one order
   }
 }
 
@@ -224,8 +222,8 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
   readonly #statements: Statements;
   #event: Pick<CatalogueEvent, 'number' | 'kind'> | undefined;
 
-  constructor(query: Query, places: LogPlaces, statements: Statements) {
-    super(query, places);
+  constructor(query: Query, shards: LogShards, statements: Statements) {
+    super(query, shards);
     this.#statements = statements;
   }
 
@@ -240,39 +238,40 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
   async begin(kind: CatalogueEvent['kind'], name: string | null) {
     const [begun] = await this.query<{ number: number; before: number }>(NEW);
     const { number, before } = begun as { number: number; before: number };
-    await this.query(BEGIN, [this.places.first, number, before, kind, name]);
+    await this.query(BEGIN, [this.shards.first, number, before, kind, name]);
     this.#event = { number, kind };
     return { number, before };
   }
 
   async resume(number: number): Promise<CatalogueEvent | undefined> {
     await this.query(`select ${DURABLY}`);
-    await this.query(RESUME, [this.places.first, number]);
+    await this.query(RESUME, [this.shards.first, number]);
     const event = await this.event(number);
     this.#event = event;
     return event;
   }
 
-  /** Later writes at a place are a part of the event as well. */
-  async join(place: number): Promise<void> {
-    if (this.#event === undefined || place === this.places.first) return;
-    await this.query(JOIN, [place, this.#event.number, this.#event.kind]);
+  /** From now on, changes in a shard are a part of the event as well. */
+  async join(shard: number): Promise<void> {
+    if (this.#event === undefined || shard === this.shards.first) return;
+    await this.query(JOIN, [shard, this.#event.number, this.#event.kind]);
   }
 
-  async leave(place: number): Promise<void> {
-    if (this.#event !== undefined && place !== this.places.first)
-      await this.query(LEAVE, [place, this.#event.number]);
+  /** Changes in the shard are no longer a part of the event. */
+  async leave(shard: number): Promise<void> {
+    if (this.#event !== undefined && shard !== this.shards.first)
+      await this.query(LEAVE, [shard, this.#event.number]);
   }
 
   async end(number: number, books: number, work?: unknown): Promise<void> {
     const kept = work === undefined ? null : JSON.stringify(work);
-    await this.query(END, [this.places.first, number, books, kept]);
+    await this.query(END, [this.shards.first, number, books, kept]);
     this.#event = undefined;
   }
 
-  /** Until the end of the transaction, nobody else changes them. */
-  protected override async present(place: number, ids: readonly number[]): Promise<PresentRow[]> {
-    await this.query(BE_ALONE, [place]);
+  /** Until the end of the transaction, nobody else changes these books. */
+  protected override async present(shard: number, ids: readonly number[]): Promise<PresentRow[]> {
+    await this.query(BE_ALONE, [shard]);
     return this.query<PresentRow>(this.#statements.lockAs(`${stateOf('books')} as state`), [ids]);
   }
 
@@ -283,30 +282,30 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
   }
 
   async restore(books: readonly Restored[]): Promise<void> {
-    for (const [place, some] of this.byPlace(books, ({ id }) => id)) {
+    for (const [shard, some] of this.byShard(books, ({ id }) => id)) {
       const removed = some.filter(({ isRemoved }) => isRemoved);
       const back = some.filter(({ isRemoved, isNew }) => isNew && !isRemoved);
       const changed = some.filter(({ isRemoved, isNew }) => !isNew && !isRemoved);
-      await this.join(place);
+      await this.join(shard);
       await this.#write(this.#statements.delete, removed);
-      await this.#write(CHANGE, changed, place);
-      await this.#write(BRING_BACK, back, place);
-      await this.leave(place);
+      await this.#write(CHANGE, changed, shard);
+      await this.#write(BRING_BACK, back, shard);
+      await this.leave(shard);
     }
   }
 
   /** @throws StoreUnavailable if an operator's trigger has skipped some. */
-  async #write(statement: string, books: readonly Restored[], place?: number): Promise<void> {
+  async #write(statement: string, books: readonly Restored[], shard?: number): Promise<void> {
     if (books.length === 0) return;
     const ids = books.map(({ id }) => id);
-    const values = place === undefined ? [ids] : [ids, books.map(({ change }) => change), place];
+    const values = shard === undefined ? [ids] : [ids, books.map(({ change }) => change), shard];
     const written = await this.query(statement, values);
     if (written.length < books.length)
       throw new StoreUnavailable(`a trigger has skipped some of the writes: ${books.length}`, 'refused');
   }
 }
 
-/** The first ones, which have no more rows and texts than are read together; at least one. */
+/** The first books whose rows and texts can be read together; at least one. */
 function within(pasts: readonly Past[]): Past[] {
   let rows = 0;
   let bytes = 0;

@@ -1,5 +1,5 @@
-// Owns: the search index in a SQLite file: its tables, and how it follows the log of changes. A first index is that of a range of
-// books. Twin of `postgres/book-index.ts`.
+// Owns: the search index in a SQLite file: its tables, and how it follows the log of changes. The first index is made from a range
+// with all books. Twin of `postgres/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them 26 times as expensive.
 
 import type { DatabaseSync } from 'node:sqlite';
@@ -12,8 +12,9 @@ import { BEGINNING, BookLog, type LogPosition, LogReader, type Noted } from './l
 import { HAS_NEW, HIGHEST, LogGuard, NOTED_TO } from './log-tables.ts';
 import { inTransaction, now, preparing, retryWhileBusy } from './structure.ts';
 
-/** Books that are indexed between two looks at the clock, and characters of them: those of one long book. */
+/** The most books that are indexed between two looks at the clock. */
 const STEP = 32;
+/** The most characters that are indexed between two looks, without those of the last book. */
 const STEP_WEIGHT = INDEXED_UNITS;
 
 // The definitions are compared with the schema, which keeps them as they are written, in lower case. So with any change, also
@@ -27,7 +28,7 @@ const TABLES = [
   `create virtual table book_index_words using fts5(
     title, author, content='', contentless_delete=1, detail=column, tokenize="ascii tokenchars '#'"
   )`,
-  // The index has what the log has up to a position, but for the books of a range.
+  // The index has the changes of the log up to a position, without the books of a range.
   `create table book_index_state (
     version integer not null, position integer not null, next integer not null, last integer not null,
     is_complete integer not null
@@ -60,13 +61,13 @@ const STATE = `
     next <= last or position < (select max(number) from book_log) or ${HAS_NEW} as isBehind
   from (select 1) left join book_index_state`;
 
-/** The number of the last row that it has. */
+/** The number of the last row that the index has. */
 export const INDEXED_TO = '(select position from book_index_state)';
 
-/** Whether it is another version's, which this one leaves alone while it runs. */
+/** Whether another version has made the index. This version does not change such an index while it runs. */
 const IS_OTHERS = `select 1 from book_index_state where version not in (0, ${INDEX_VERSION})`;
 
-/** Whether it has as many books as there are, and the same highest id. */
+/** Whether the index has as many books as there are, and the same highest id. */
 const IS_WHOLE = `
   select (select count(*) from books) = (select count(*) from book_index)
     and (select max(id) from books) is (select max(id) from book_index) as isWhole`;
@@ -82,17 +83,17 @@ const UNINDEXED = `
 const COLUMNS = `substr(title, 1, ${INDEXED_UNITS}) as title, substr(author, 1, ${INDEXED_UNITS}) as author, year`;
 const MOVE = 'update book_index_state set position = ?, next = ?, last = ?';
 
-/** With its position in the log. */
+/** The state of the index, with its position in the log. */
 export interface IndexState extends LogPosition {
-  /** Whether this version has made it. Another one's is neither read nor changed. */
+  /** Whether this version has made the index. An index of another version is neither read nor changed. */
   readonly isOurs: 0 | 1;
   /** Whether the first index is complete. */
   readonly isComplete: 0 | 1;
   /** Whether there are books to index. */
   readonly isBehind: 0 | 1;
-  /** Whether the log has all that it lacks; null without an index. */
+  /** Whether the log has all changes that the index lacks; null without an index. */
   readonly follows: 0 | 1 | null;
-  /** Another text after every write of a book. */
+  /** A text that differs after every write of a book. */
   readonly written: string;
 }
 
@@ -128,7 +129,7 @@ export class SqliteIndex {
   }
 
   /**
-   * Begins the index, unless it is there, of this version, and follows the log. It is complete at once if there are no books.
+   * Begins the index, unless it is there, of this version, and follows the log. Without books, it is complete at once.
    */
   prepare(times: Times['sqlite']): void {
     const prepare = () =>
@@ -151,8 +152,8 @@ export class SqliteIndex {
   }
 
   /**
-   * Begins the log and the index again if there are other books than the index has: changes that no trigger has noted.
-   * @returns whether it could look: the index has all that was noted.
+   * Begins the log and the index again if the index has other books than there are, since no trigger has noted some changes.
+   * @returns whether the index had all rows, so that the books could be compared.
    */
   compare(): boolean {
     const { isOurs, isComplete, isBehind } = this.state;
@@ -176,9 +177,9 @@ export class SqliteIndex {
   }
 
   /**
-   * Indexes books in one transaction, for about as many milliseconds. At the end of the first index, each part of what is
-   * sorted takes as long as it needs.
-   * @returns whether the index has all that was written before, or is another version's.
+   * Indexes books in one transaction, for about `time` milliseconds. At the end of the first index, each index of the sorted part
+   * takes as long as it needs.
+   * @returns whether the index has all earlier writes, or is of another version.
    * @throws the error of SQLite; a busy file is one. Nothing has been indexed then.
    */
   step(time: number): boolean {
@@ -209,11 +210,11 @@ export class SqliteIndex {
     try {
       return this.#db.prepare(IS_OTHERS).get() !== undefined;
     } catch {
-      return false; // as well
+      return false; // its table is missing
     }
   }
 
-  /** Whether everything is there as it is defined. */
+  /** Whether the tables and indexes are there as they are defined, and the index follows the log. */
   #isSound(): boolean {
     if (this.#missing(TABLES).length > 0) return false;
     const { isOurs, isComplete, follows } = this.state;

@@ -11,7 +11,7 @@ import {
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
-  type Left,
+  type NotAnswered,
   untilHeavy,
 } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
@@ -44,7 +44,7 @@ export class SqliteBooks implements Books {
     return this.#transactions.read((db) => Number(db.prepare(text).get(most)?.books));
   }
 
-  async find(ids: readonly number[]): Promise<readonly (Book | undefined | Left)[]> {
+  async find(ids: readonly number[]): Promise<readonly (Book | undefined | NotAnswered)[]> {
     return this.#transactions.read(() => untilHeavy(ids, (id) => bookOf(this.#find.get(id))));
   }
 
@@ -56,18 +56,21 @@ export class SqliteBooks implements Books {
     return this.#transactions.write(() => this.#writes.insertGroups(groups), deadline, true);
   }
 
-  update(updates: readonly BookUpdate[], deadline: number): Promise<readonly (Book | undefined | Left)[]> {
+  update(
+    updates: readonly BookUpdate[],
+    deadline: number,
+  ): Promise<readonly (Book | undefined | NotAnswered)[]> {
     return this.#transactions.write(() => this.#writes.update(updates), deadline);
   }
 
-  remove(ids: readonly number[], deadline: number): Promise<readonly (boolean | Left)[]> {
+  remove(ids: readonly number[], deadline: number): Promise<readonly (boolean | NotAnswered)[]> {
     return this.#transactions.write(() => this.#writes.remove(ids), deadline);
   }
 
   changeIf(
     changes: readonly ConditionalChange[],
     deadline: number,
-  ): Promise<readonly (ConditionalOutcome | Left)[]> {
+  ): Promise<readonly (ConditionalOutcome | NotAnswered)[]> {
     return this.#transactions.write(() => this.#writes.changeIf(changes), deadline);
   }
 

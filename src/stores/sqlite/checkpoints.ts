@@ -1,5 +1,5 @@
-// Owns: moving the write-ahead log (WAL) into the file (checkpoints), in a separate thread, so that no request waits for it. No
-// other connection of the service does that.
+// Owns: moving the write-ahead log (WAL) into the file (checkpoints), in a separate thread, so that no request waits for that. No
+// other connection of the service moves it.
 
 import { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
@@ -8,7 +8,7 @@ import { isFailedSync } from './faults.ts';
 import type { ThreadData } from './thread.ts';
 import { LONG_WAL, WAL_SIZE } from './wal.ts';
 
-/** Pages of a WAL that is moved: 16 MiB. With 4 MiB, a creation takes a fifth more processor time. */
+/** A WAL with so many pages is moved: 16 MiB. With 4 MiB, a creation takes a fifth more processor time. */
 const LONG_ENOUGH = 4096;
 
 /** Up to this many pages may be moved while writers wait: 1 MiB. Of a WAL beyond LONG_WAL, any number may. */
@@ -16,7 +16,7 @@ const FEW = 256;
 const TOO_LONG = LONG_WAL / 4096;
 
 interface Progress {
-  /** 1 if readers or writers have kept it from all that it was to do. */
+  /** 1 if readers or writers have kept the checkpoint from its end. */
   readonly busy: 0 | 1;
   /** Pages in the WAL, and those of them that are moved. */
   readonly log: number;
@@ -27,7 +27,7 @@ class Checkpoints {
   readonly #db: DatabaseSync;
   readonly #times: Times['sqlite'];
   readonly #syncing: Int32Array;
-  /** What happens if readers keep the WAL from starting over. */
+  /** Called if readers keep the WAL from starting over. */
   readonly #onKept: () => void;
   /** No attempt before this moment, on the clock of `performance.now()`. */
   #pausedUntil = 0;
@@ -68,14 +68,14 @@ class Checkpoints {
     this.#db.close();
   }
 
-  /** Writers wait until nobody reads what is in the WAL, but not for long. */
+  /** Writers wait until nobody reads the WAL, but not for long. */
   #restart(): void {
     if (this.#checkpoint('restart').busy === 1) {
       this.#onKept();
       this.#pause();
       return;
     }
-    // SQLite syncs the first page of a WAL at once. It is that of an empty transaction, so that no request waits for it.
+    // SQLite syncs the first page of a WAL at once. An empty transaction writes that page, so that no request waits for the sync.
     this.#db.exec('begin immediate');
     const { user_version: version } = this.#db.prepare('pragma user_version').get() ?? {};
     if (Atomics.load(this.#syncing, 0) === 1) this.#db.exec('rollback');

@@ -1,6 +1,6 @@
-// Owns: searching a SQLite file, in separate threads: a search may take seconds, and reads on the main thread must not
-// wait for it. One thread follows the log, in the background and before a search, and gives up searches that take long; the
-// other one has these.
+// Owns: searching a SQLite file, in separate threads: a search may take seconds, and reads on the main thread must not wait for
+// it. One thread indexes the changes of the log, in the background and before a search, and gives up searches that take long. The
+// other one carries these out.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
@@ -19,11 +19,11 @@ export interface SearchRequest {
   readonly search: Search;
   /** When its caller gives up: milliseconds of `now()`. */
   readonly deadline: number;
-  /** Of a short search, the milliseconds after which it is given up; of a long one, what it is then. */
+  /** For a short search, the milliseconds after which it is given up; for a long one, the answer of the short one. */
   readonly mode: { readonly most: number } | GivenUp;
 }
 
-/** Of a search that takes long: about how many of the books before it are not indexed. */
+/** The answer of a search that takes long: about how many books were not indexed when it began. */
 export type GivenUp = Pick<Page, 'unindexed'>;
 
 function serve(port: MessagePort, data: ThreadData): void {
@@ -51,7 +51,7 @@ function late(): StoreUnavailable {
   return new StoreUnavailable('the search took too long', 'late');
 }
 
-/** Gets one search at a time. Nothing interrupts it, since no statement waits. */
+/** Carries out one search at a time. Nothing interrupts a search, since no statement waits. */
 class SqliteFinder implements SearchableIndex {
   readonly dialect = SQLITE_DIALECT;
   readonly #times: Times['sqlite'];
@@ -60,9 +60,9 @@ class SqliteFinder implements SearchableIndex {
   readonly #index: SqliteIndex;
   /** When the search in progress has to end. */
   #end = 0;
-  /** How many milliseconds a statement with its words runs before SQLite first calls `in_time`. */
+  /** How many milliseconds a statement with the words of the search runs before SQLite first calls `in_time`. */
   #uninterrupted = 0;
-  /** Whether a search has waited for the index without success. The next ones wait less, until it has everything. */
+  /** Whether a search has waited for the index without success. The next ones wait less, until the index has everything. */
   #isLate = false;
   /** Whether the index was compared with the books. */
   #isCompared = false;
@@ -133,7 +133,7 @@ class SqliteFinder implements SearchableIndex {
       if (error instanceof StoreUnavailable) return undefined;
       throw error;
     } finally {
-      this.#end = end; // the books are found without their number, or, if the time of a short search is over, again
+      this.#end = end; // the search continues without the number, or a short one whose time is over begins again
     }
   }
 
@@ -158,7 +158,7 @@ class SqliteFinder implements SearchableIndex {
 
   /**
    * Indexes the writes before this call, in bounded time (rule F11).
-   * @returns about how many books are left.
+   * @returns about how many books are not indexed.
    */
   #catchUp(): number {
     const { catchUp, indexLock, busyPause } = this.#times;
@@ -172,7 +172,7 @@ class SqliteFinder implements SearchableIndex {
     try {
       while (now() < end) {
         if (this.#step(end)) return 0;
-        Atomics.wait(PAUSE, 0, 0, 2 * busyPause); // those who wait to write try again meanwhile
+        Atomics.wait(PAUSE, 0, 0, 2 * busyPause); // waiting writers try again meanwhile
       }
     } catch {} // others write, or the disk is full: indexed books are found
     this.#isLate = true;
@@ -195,7 +195,7 @@ class SqliteFinder implements SearchableIndex {
     this.#timer = setTimeout(() => this.#follow(), rest);
   }
 
-  /** Other programs may have changed the log or the index. */
+  /** Begins the log and the index again if other programs have damaged them. */
   #keep(): void {
     try {
       this.#index.keep(this.#times);
@@ -204,7 +204,7 @@ class SqliteFinder implements SearchableIndex {
 
   /**
    * Indexes books in one transaction.
-   * @param latest until when it waits for others that write.
+   * @param latest the end of its wait for others that write.
    * @returns whether the index has all that was written before.
    */
   #step(latest: number): boolean {

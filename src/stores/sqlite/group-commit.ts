@@ -1,7 +1,7 @@
-// Owns: when the writes to a SQLite file are committed and answered. Those that wait together form one transaction (group
-// commit). It runs on the calling thread, since it costs less than a message to another one; then the system's thread pool
-// syncs the WAL, and only after that the writes are answered. Meanwhile the next ones gather.
-// Does not: know what a write does; or wait on this thread for a disk's sync or for another process.
+// Owns: committing and answering the writes to a SQLite file. Writes that wait together form one transaction (group commit). It
+// runs on the calling thread, since it costs less than a message to another one. Then the system's thread pool syncs the WAL, and
+// only after that the writes are answered. Meanwhile the next ones gather.
+// Does not: depend on what a write does; or wait on this thread for a disk's sync or for another process.
 
 import { closeSync, fdatasync, openSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -40,8 +40,8 @@ export class GroupCommit {
   /**
    * @param db that no other code uses.
    * @param reads of the same process, which see each commit once it is durable.
-   * @param onSyncFailed is to end the process: the system may have dropped what it could not write, so that a second sync
-   *   would succeed and prove nothing.
+   * @param onSyncFailed ends the process: the system may have dropped pages that it could not write, so that a second sync would
+   *   succeed and prove nothing.
    */
   constructor(
     db: DatabaseSync,
@@ -67,7 +67,7 @@ export class GroupCommit {
    * @param deadline after which it is not started (on the clock of `performance.now()`).
    * @param isAlone whether no other write may join its transaction.
    * @returns its answer, once it is durable.
-   * @throws StoreUnavailable; it has had no effect then.
+   * @throws StoreUnavailable; the write has had no effect then.
    */
   write<Answer>(
     carryOut: () => Answer | Promise<Answer>,
@@ -117,7 +117,7 @@ export class GroupCommit {
     return this.#waiting.splice(0, end === -1 ? Number.POSITIVE_INFINITY : Math.max(end, 1));
   }
 
-  /** @returns whether there is a transaction now. Otherwise the writes wait again, those in time. */
+  /** @returns whether there is a transaction now. Otherwise the writes that are in time wait again. */
   async #tryToBegin(group: Write[]): Promise<boolean> {
     const inTime = group.filter(({ deadline }) => performance.now() < deadline);
     const late = group.filter((write) => !inTime.includes(write));

@@ -1,19 +1,20 @@
-// Owns: pages of changes, and the states of a book, from the log in a SQLite file (rules H1, H2 and H4). Twin of
+// Owns: reading pages of changes and the states of a book from the log in a SQLite file (rules H1, H2 and H4). Twin of
 // `postgres/history.ts`.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Changes, States } from '../../books/change-log.ts';
+import type { PageOfChanges, States } from '../../books/change-log.ts';
 import { HEAVY } from '../../books/store.ts';
 import { FIELDS } from '../columns.ts';
 import { asBook, BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
 import { about, BEGINNING, type LogPosition, LogReader, newestOf } from './log.ts';
 import { HAS_NEW, LogGuard } from './log-tables.ts';
+import { preparing } from './structure.ts';
 import { FIND } from './writes.ts';
 
-/** Of all books. */
-const RANGE = { next: 1, last: Number.MAX_SAFE_INTEGER };
+/** The range of all books. */
+const ALL_BOOKS = { next: 1, last: Number.MAX_SAFE_INTEGER };
 
-/** When the log begins, or what is kept of it. */
+/** When the kept part of the log begins. */
 const BEGAN = 'select at from book_log order by number limit 1';
 
 /** When the latest change of a book was noted. */
@@ -22,48 +23,38 @@ const LATEST = `coalesce(${newestOf('id')}, (${BEGAN})) as at`;
 const NEWEST = 'select number, at from book_log order by number desc limit 1';
 
 /**
- * Whether the log has all that follows a position. The row that was the newest when its page was read is still there unless the
- * file was restored.
+ * Whether the log has all changes after a position. The row that was the newest when the page of the position was read is still there,
+ * unless the file was restored.
  */
 const IS_KNOWN = `
   select 1 from book_log
   where number = $newest and at = $at and $number >= ${BEGINNING}
     and $newest >= (select began from book_log_state)`;
 
+const IS_INCOMPLETE = `select ${HAS_NEW} as hasNew`;
+
 const ROW = `select ${FIELDS} from ${about('$id')} where ${hasChange('$before')} and ${changeOf('$id')} = $before`;
 const OLDER_ROWS = `
   select number, ${changeOf('$id')} as change, at, ${FIELDS} from ${about('$id')} where number < $before order by number desc`;
 
 export class History {
+  readonly #prepare;
   readonly #reader;
   readonly #guard;
-  readonly #hasNew;
-  readonly #newest;
-  readonly #isKnown;
-  readonly #find;
-  readonly #row;
-  readonly #olderRows;
-  readonly #began;
 
-  /** @param db which reads what is durable. Each method is called in a transaction. */
+  /** @param db a connection that sees only durable commits. Each method is called in a transaction. */
   constructor(db: DatabaseSync) {
+    this.#prepare = preparing(db);
     this.#reader = new LogReader(db, `${FIELDS}, ${LATEST}`);
     this.#guard = new LogGuard(db);
-    this.#hasNew = db.prepare(`select ${HAS_NEW} as hasNew`);
-    this.#newest = db.prepare(NEWEST);
-    this.#isKnown = db.prepare(IS_KNOWN);
-    this.#find = db.prepare(FIND);
-    this.#row = db.prepare(ROW);
-    this.#olderRows = db.prepare(OLDER_ROWS);
-    this.#began = db.prepare(BEGAN);
   }
 
-  /** Whether a write is to complete the log first: there are new books that are not noted yet, or it is in doubt. */
+  /** Whether a write has to complete the log first: new books are not noted yet, or the log is in doubt. */
   get isIncomplete(): boolean {
-    return this.#guard.isInDoubt || this.#hasNew.get()?.hasNew === 1;
+    return this.#guard.isInDoubt || this.#prepare(IS_INCOMPLETE).get()?.hasNew === 1;
   }
 
-  /** The log is complete now. */
+  /** Notes that the log is complete now. */
   trust(): void {
     this.#guard.trust();
   }
@@ -72,10 +63,10 @@ export class History {
    * @param cursor undefined to begin with all books.
    * @param time milliseconds after which the page ends, if it has a book.
    */
-  changes(cursor: unknown, most: number, time: number): Changes | 'gone' {
+  changes(cursor: unknown, most: number, time: number): PageOfChanges | 'gone' {
     const end = performance.now() + time;
-    const { number: newest, at } = this.#newest.get() as { number: number; at: number };
-    let position = cursor === undefined ? { number: newest, ...RANGE } : this.#positionAt(cursor);
+    const { number: newest, at } = this.#prepare(NEWEST).get() as { number: number; at: number };
+    let position = cursor === undefined ? { number: newest, ...ALL_BOOKS } : this.#positionAt(cursor);
     if (position === undefined) return 'gone';
     for (;;) {
       const { books, position: after } = this.#reader.next(
@@ -96,21 +87,22 @@ export class History {
     }
   }
 
-  /** @returns undefined unless the log has all that follows. */
+  /** @returns undefined unless the log has all changes after the cursor. */
   #positionAt(cursor: unknown): LogPosition | undefined {
     if (!Array.isArray(cursor) || cursor.length !== 5 || !cursor.every(Number.isSafeInteger))
       return undefined;
     const [number, next, last, newest, at] = cursor as [number, number, number, number, number];
-    return this.#isKnown.get({ number, newest, at }) && { number, next, last };
+    return this.#prepare(IS_KNOWN).get({ number, newest, at }) && { number, next, last };
   }
 
   /** @param before the number of a change; undefined to begin with the present state. */
   states(id: number, before: number | undefined, most: number): States {
-    const latest = before === undefined ? this.#find.get(id) : this.#row.get({ id, before });
+    const latest =
+      before === undefined ? this.#prepare(FIND).get(id) : this.#prepare(ROW).get({ id, before });
     if (before !== undefined && latest === undefined) return { states: [], next: undefined }; // it is no longer kept
     const states = new BookStates(id, latest as Fields | undefined, most);
-    for (const row of this.#olderRows.iterate({ id, before: before ?? Number.MAX_SAFE_INTEGER }))
-      if (states.add(row as unknown as RowOfBook)) return states.full;
-    return states.whole(Number(this.#began.get()?.at));
+    const rows = this.#prepare(OLDER_ROWS).iterate({ id, before: before ?? Number.MAX_SAFE_INTEGER });
+    for (const row of rows) if (states.add(row as unknown as RowOfBook)) return states.full;
+    return states.whole(Number(this.#prepare(BEGAN).get()?.at));
   }
 }

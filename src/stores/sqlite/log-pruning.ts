@@ -3,14 +3,14 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { FIELD_NAMES } from '../../books/book.ts';
 
-/** Rows that are looked at together. */
+/** The most rows that are looked at together. */
 const PRUNED = 500;
 
 /** Which rows of the log are removed. */
 export interface Pruning {
   /** Milliseconds for which rows are kept. */
   readonly kept: number;
-  /** Milliseconds that a row has to be found old: a clock that is wrong for less removes nothing. */
+  /** Milliseconds for which a row has to be found old, so that a clock that is wrong for less time removes nothing. */
   readonly confirmed: number;
   /** SQL for the number of the last row that may be removed. */
   readonly readTo: string;
@@ -25,8 +25,8 @@ export function mustPrune(db: DatabaseSync, pruning: Pruning): boolean {
 }
 
 /**
- * Removes some of the oldest rows, within a transaction, until it is late. The newest of the old ones stays, without its content:
- * readers who wait have read it.
+ * Removes some of the oldest rows, within a transaction, until it is late. The newest old row stays, without its content, because
+ * cursors point to it.
  * @returns whether there may be more to remove.
  */
 export function prune(db: DatabaseSync, pruning: Pruning, isLate: () => boolean): boolean {
@@ -48,7 +48,7 @@ export function prune(db: DatabaseSync, pruning: Pruning, isLate: () => boolean)
   return false;
 }
 
-/** The oldest rows, up to the first one that is not old. A time to come is that of a clock that was wrong. */
+/** The oldest rows, up to the first young one. A row with a time to come counts as old, since a clock was wrong. */
 function oldRows(db: DatabaseSync, { kept, confirmed, readTo }: Pruning): { number: number; book: number }[] {
   const now = Date.now();
   const rows = db.prepare(`

@@ -1,6 +1,6 @@
-// Owns: the tables of the log of changes in a SQLite file, and the triggers that write it, whichever program changes books: whether it is
-// whole, and how it begins. New books above a mark are noted together by those who write or read the log. Twin of
-// `postgres/log-tables.ts`.
+// Owns: the tables of the log of changes in a SQLite file, and the triggers that write it, whichever program changes books: whether
+// the log is whole, and how it begins. New books have ids above a mark: the service notes them together, and then moves the mark.
+// Twin of `postgres/log-tables.ts`.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { FIELD_NAMES, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
@@ -10,20 +10,21 @@ import { RUN } from '../states.ts';
 /** Milliseconds since 1970, for programs with any version of SQLite. */
 export const NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)";
 
-// A row is about the books from `book` to `last`, and has the fields of the one book before its change; they are null where there
-// was none: the books are new. A row about book 0 only has the number of an event or of the beginning, or is what pruning has left.
+// A row is about one book, and has its fields before the change. Or it is about new books, from `book` to `last`, and its fields are
+// null. A row about book 0 has only the number of an event or of the beginning, or was emptied by pruning.
 const COLUMNS = withTypes('integer').map(({ name, type }) => `${name} ${type}`);
 const LOG = `create table book_log (
     number integer primary key autoincrement, at integer not null, book integer not null, last integer not null,
     ${COLUMNS.join(', ')}, part_of integer
   ) strict`;
-/** Events, by their numbers: rows of the log are a part of one. The work is JSON. */
+/** The events. Rows of the log are a part of the event with the number `part_of`. The work is JSON. */
 const EVENTS = `create table book_events (
     number integer primary key, at integer not null, kind text not null, name text, books integer not null default 0, work text
   ) strict`;
 /**
- * The mark; the event that the writes of a transaction are a part of; the number of the row of the latest book that was replaced; when
- * old rows were last looked for; the number of the beginning, and whether there were no books then.
+ * One row: `noted_to` is the mark; `part_of` the event of the transaction in progress; `replaced` the number of the row about the book
+ * that was last replaced; `looked` the time at which old rows were last looked for; `began` the number of the beginning, and `has_all`
+ * whether there were no books then.
  */
 const STATE = `create table book_log_state (
     noted_to integer not null, part_of integer, replaced integer, looked integer, began integer not null, has_all integer not null
@@ -38,7 +39,7 @@ const TABLES = [
   'create index book_log_parts on book_log (part_of) where part_of is not null',
 ];
 
-/** Builds before the release had events in the log: as rows about book 0, with the name as the title. */
+/** Builds before the release kept events in the log, as rows about book 0 with the name as the title. */
 const IS_OLDER = `
   select 1 from pragma_table_info('book_log') as log cross join pragma_table_info('book_log_state') as state
   where log.name = 'event' and state.name = 'looked'`;
@@ -58,15 +59,15 @@ const MOVE_EVENTS = `
   update book_log set ${FIELD_NAMES.map((name) => `${name} = null`)} where book = 0;
   alter table book_log drop column event`;
 
-/** The mark. */
+/** SQL for the mark. */
 export const NOTED_TO = '(select noted_to from book_log_state)';
-/** Of the ids that new books follow. */
+/** SQL for the highest id in the sequence of new books. */
 export const HIGHEST = `(select coalesce(max(id), 0) from books where id <= ${LAST_SEQUENTIAL_ID})`;
 const isNew = (id: string) => `${id} > ${NOTED_TO} and ${id} <= ${LAST_SEQUENTIAL_ID}`;
 
 /**
- * The id after which new books get theirs: the highest one ever given (rule 12). Another program may have set one by an update, which
- * does not raise the sequence of SQLite; or have inserted one above those that new books follow.
+ * The highest id ever given in the sequence of new books (rule 12). The sequence of SQLite does not have an id that another program
+ * has set by an update; and it may be beyond ours, after that program has inserted a very large id.
  */
 const lastIdWith = (mark: string) => `select max(
     coalesce((select max(seq) from sqlite_sequence where name = 'books' and seq <= ${LAST_SEQUENTIAL_ID}), 0), ${mark}, ${HIGHEST}
@@ -78,7 +79,7 @@ export const LAST_ID_WITHOUT_LOG = lastIdWith('0');
 export const HAS_NEW = `${HIGHEST} > ${NOTED_TO}`;
 
 const IS_DENSE = `(select count(*) from books where ${isNew('id')}) = ${HIGHEST} - ${NOTED_TO}`;
-/** Of new ids without gaps, which takes a quarter of the time. */
+/** The runs of new ids if these have no gaps. It takes a quarter of the time of the other runs. */
 const DENSE_RUNS = `
   with recursive run (book, last) as (
     select ${NOTED_TO} + 1, ${NOTED_TO} where ${HAS_NEW} and ${IS_DENSE}
@@ -107,7 +108,7 @@ const CREATED = `
 const BEFORE = `
   insert into book_log (at, book, last, ${FIELDS}, part_of)
   select ${NOW}, old.id, old.id, ${FIELD_NAMES.map((name) => `old.${name}`)}, part_of from book_log_state`;
-/** SQLite calls no trigger for a book that `insert or replace` removes. If none is removed in the end, the row alters nothing. */
+/** SQLite calls no trigger for a book that `insert or replace` removes, so it is noted before. If it stays, the row alters nothing. */
 const IS_THERE = 'new.id > 0 and exists (select 1 from books where id = new.id)';
 const REPLACED = `
   insert into book_log (at, book, last, ${FIELDS}, part_of)
@@ -115,7 +116,7 @@ const REPLACED = `
   update book_log_state set replaced = (select max(number) from book_log)`;
 const DIFFERS = ['id', ...FIELD_NAMES].map((name) => `old.${name} <> new.${name}`).join(' or ');
 
-/** By what they are called for: when they act, and how. A book is noted as new before it changes. */
+/** The triggers by their names. A new book is noted as new before its first change. If such a text changes, a start begins the log again. */
 const TRIGGERS = Object.entries({
   first_update: `before update on books when ${isNew('old.id')} begin ${NOTE_NEW}; ${MOVE_MARK}; end`,
   first_delete: `before delete on books when ${isNew('old.id')} begin ${NOTE_NEW}; ${MOVE_MARK}; end`,
@@ -127,21 +128,21 @@ const TRIGGERS = Object.entries({
   delete: `after delete on books begin ${BEFORE}; end`,
 }).map(([name, action]) => `create trigger book_log_on_${name} ${action}`);
 
-/** With the triggers and the queue of builds before version 1.1, which noted changes for the index only. */
+/** The definitions of the log, and those of builds before version 1.1, which noted changes for the index only. */
 const DEFINITIONS = `
   select type, name, lower(sql) as definition from sqlite_schema
   where name glob 'book_log*' or name in ('book_events', 'book_index_queue', 'book_index_on_insert', 'book_index_on_update', 'book_index_on_delete')`;
 
-/** That another program has led the numbers of the log to their end. */
+/** A condition: another program has inserted a row with one of the last numbers. */
 const IS_AT_END = `name = 'book_log' and seq > ${LAST_SEQUENTIAL_ID}`;
 
-/** Whether nobody has emptied the log; and the version of the schema, which changes if somebody takes a part of it away. */
+/** Whether nobody has emptied the log. The version of the schema changes if somebody removes a part of the log. */
 const LOOK = `
   select (select count(*) from book_log_state) = 1 and exists (select 1 from book_log)
     and not exists (select 1 from sqlite_sequence where ${IS_AT_END}) as isFilled, schema_version as version
   from pragma_schema_version`;
 
-/** Notices what other programs may have done to the log. */
+/** Notices whether other programs may have damaged the log. */
 export class LogGuard {
   readonly #look: StatementSync;
   #version: unknown;
@@ -150,7 +151,7 @@ export class LogGuard {
     this.#look = db.prepare(LOOK);
   }
 
-  /** Whether it may be incomplete: it is empty, or the schema is another one than when it was last found complete. */
+  /** Whether the log may be incomplete: it is empty, or the schema has changed since the log was last found complete. */
   get isInDoubt(): boolean {
     try {
       const { isFilled, version } = this.#look.get() ?? {};
@@ -160,15 +161,15 @@ export class LogGuard {
     }
   }
 
-  /** The log is complete now. */
+  /** Notes that the log is complete now. */
   trust(): void {
     this.#version = this.#look.get()?.version;
   }
 }
 
 /**
- * Within a transaction, begins the log, unless it is there with all that writes it.
- * @param lacksChanges whether it begins again in any case.
+ * Within a transaction, begins the log, unless it is there with all its triggers.
+ * @param lacksChanges whether the log begins again in any case.
  */
 export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
   if (db.prepare(IS_OLDER).get() !== undefined) {
@@ -189,7 +190,7 @@ export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
   dropTriggers(db);
   const tables = ['book_log', 'book_log_state', 'book_events'].map((name) => `drop table if exists ${name}`);
   if (!hasTables) db.exec([...tables, ...TABLES].join(';'));
-  // An index that has followed before would not know what it lacks.
+  // An older index would miss the changes before this beginning.
   db.exec('drop table if exists book_index_queue; drop table if exists book_index_state');
   db.exec(TRIGGERS.join(';'));
   db.exec(`

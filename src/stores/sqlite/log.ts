@@ -1,19 +1,20 @@
-// Owns: reading the log of changes in a SQLite file, and what the service itself writes there. The log has a row for each change and
-// removal, with the book as it was before. Numbers are in the order of the commits. A reader gets the books of the rows after its
-// position. Twin of `postgres/log.ts`.
+// Owns: reading the log of changes in a SQLite file, and the writes of the service itself to it. The log has a row for each change
+// and removal, with the book as it was before. Numbers are in the order of the commits. A reader gets the books of the rows after
+// its position. Twin of `postgres/log.ts`.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { CatalogueEvent } from '../../books/change-log.ts';
 import { weightOf } from '../../books/store.ts';
 import { type Fields, isWithin, RUN } from '../states.ts';
 import { HAS_NEW, LogGuard, MOVE_MARK, NOTE_NEW, NOW, noteRuns, prepareLog } from './log-tables.ts';
+import { preparing } from './structure.ts';
 
 /** SQL after `from` for the rows about a book. */
 export const about = (id: string) => `(
   select * from book_log where book = ${id} union all select * from book_log where ${isWithin(id)}
 )`;
 
-/** SQL for when the newest row about a book was noted: the rows before it are not read. */
+/** SQL for when the newest row about a book was noted. It reads no older rows. */
 export const newestOf = (id: string) => {
   const newest = (condition: string) =>
     `select * from (select number, at from book_log where ${condition} order by number desc limit 1)`;
@@ -22,10 +23,10 @@ export const newestOf = (id: string) => {
   )`;
 };
 
-/** Before the oldest row, unless that is empty. */
+/** SQL for the number before the oldest change that the log has. */
 export const BEGINNING = '(select number - last + book - (book > 0) from book_log order by number limit 1)';
 
-/** How many changes it has; undefined if it is missing. */
+/** How many changes the log has; undefined if it is missing. */
 export function countChanges(db: DatabaseSync): number | undefined {
   try {
     return Number(db.prepare(`select max(number) - ${BEGINNING} as changes from book_log`).get()?.changes);
@@ -34,9 +35,11 @@ export function countChanges(db: DatabaseSync): number | undefined {
   }
 }
 
-/** How far a reader is: it has the rows up to a number, but not the books of a range. */
+/** How far a reader is in the log. */
 export interface LogPosition {
+  /** The reader has the rows up to this number. */
   readonly number: number;
+  /** The range of books that are still to be read. */
   readonly next: number;
   readonly last: number;
 }
@@ -48,14 +51,14 @@ interface LogRow extends LogPosition {
   readonly book: number;
 }
 
-/** A book of some rows. */
+/** A book that rows are about. */
 export type Noted = Fields & {
   readonly id: number;
-  /** If it is among the columns. */
+  /** When the latest change was noted, if the columns have it. */
   readonly at?: number;
 };
 
-/** Rows that are read together, many of which may be about one book: about a millisecond of work. */
+/** The most rows that are read together: about a millisecond of work, even if all are about one book. */
 const ROWS = 1000;
 
 /** Reads the log, and the books of its rows as they are now. */
@@ -74,8 +77,9 @@ export class LogReader {
   }
 
   /**
-   * Reads on, until it has so many books, or they are so heavy, or it is late. The rest of a run is a range.
-   * @returns each book once, and the position after them; that of before if there are no more rows.
+   * Reads the next rows, until there are `most` books, or these are as heavy as `heavy`, or it is late. The rest of a run becomes a
+   * range.
+   * @returns each book once, and the position after them, which is the same as before if there are no more rows.
    */
   next(
     before: LogPosition,
@@ -117,43 +121,30 @@ export class LogReader {
   }
 }
 
-/** Each method is called in a transaction that writes. Those that note use `get`: see `SqliteIndex`. */
+const IS_ANY_NEW = `select 1 where ${HAS_NEW}`;
+const MOVE_MARK_TO = 'update book_log_state set noted_to = ? where noted_to < ? returning 1';
+const NOTE_RUN = noteRuns('select ?1 as book, ?2 as last, ?2 - ?1 + 1 as place');
+const NEW_NUMBER = `insert into book_log (at, book, last) values (${NOW}, 0, 0) returning number`;
+const BEGIN_EVENT =
+  'insert into book_events (number, at, kind, name) select number, at, ?, ? from book_log where number = ?';
+const END_EVENT = 'update book_events set books = books + ?, work = coalesce(?, work) where number = ?';
+const SET_PART = 'update book_log_state set part_of = ?';
+
+/** Each method is called in a transaction that writes. Most statements use `get`: see `SqliteIndex`. */
 export class BookLog {
   readonly #db: DatabaseSync;
+  readonly #prepare;
   readonly #guard: LogGuard;
-  readonly #hasNew: StatementSync;
-  readonly #new: StatementSync;
-  readonly #moveMark: StatementSync;
-  readonly #moveMarkTo: StatementSync;
-  readonly #newRun: StatementSync;
-  readonly #setPart: StatementSync;
-  readonly #newNumber: StatementSync;
-  readonly #newEvent: StatementSync;
-  readonly #noteEvent: StatementSync;
 
   constructor(db: DatabaseSync) {
     this.#db = db;
+    this.#prepare = preparing(db);
     this.#guard = new LogGuard(db);
-    this.#hasNew = db.prepare(`select 1 where ${HAS_NEW}`);
-    this.#new = db.prepare(NOTE_NEW);
-    this.#moveMark = db.prepare(MOVE_MARK);
-    this.#moveMarkTo = db.prepare('update book_log_state set noted_to = ? where noted_to < ? returning 1');
-    this.#newRun = db.prepare(noteRuns('select ?1 as book, ?2 as last, ?2 - ?1 + 1 as place'));
-    this.#setPart = db.prepare('update book_log_state set part_of = ?');
-    this.#newNumber = db.prepare(
-      `insert into book_log (at, book, last) values (${NOW}, 0, 0) returning number`,
-    );
-    this.#newEvent = db.prepare(
-      'insert into book_events (number, at, kind, name) select number, at, ?, ? from book_log where number = ?',
-    );
-    this.#noteEvent = db.prepare(
-      'update book_events set books = books + ?, work = coalesce(?, work) where number = ?',
-    );
   }
 
   /**
    * Begins the log again if another program has emptied it or taken a part of it away.
-   * @param lacksChanges whether it does so in any case.
+   * @param lacksChanges whether the log begins again in any case.
    */
   keep(lacksChanges = false): void {
     if (!lacksChanges && !this.#guard.isInDoubt) return;
@@ -161,41 +152,41 @@ export class BookLog {
     this.#guard.trust();
   }
 
-  /** Notes new books. Before own books are stored, it notes those of other programs. */
+  /** Notes new books that no trigger has noted. Called before the service stores new books, it notes those of other programs. */
   noteNew(): void {
-    if (this.#hasNew.get() === undefined) return;
-    this.#new.get();
-    this.#moveMark.get();
+    if (this.#prepare(IS_ANY_NEW).get() === undefined) return;
+    this.#prepare(NOTE_NEW).get();
+    this.#prepare(MOVE_MARK).get();
   }
 
   /**
-   * Notes new books with these ids, and any others: with the ids, it takes a quarter of the time. Books that have changed since they
-   * were stored, by triggers of others, are noted already.
+   * Notes new books with these ids, in a quarter of the time that `noteNew` takes, and then any others. Books that triggers of others
+   * have changed since are noted already.
    */
   noteStored(first: number, last: number): void {
-    if (this.#moveMarkTo.get(last, first) !== undefined) {
+    if (this.#prepare(MOVE_MARK_TO).get(last, first) !== undefined) {
       for (let book = first; book <= last; book += RUN - (book % RUN))
-        this.#newRun.get(book, Math.min(last, book - (book % RUN) + RUN - 1));
+        this.#prepare(NOTE_RUN).get(book, Math.min(last, book - (book % RUN) + RUN - 1));
     }
     this.noteNew();
   }
 
-  /** Begins an event: later writes are a part of it. @returns its number. */
+  /** Begins an event: later changes are a part of it. @returns its number. */
   begin(kind: CatalogueEvent['kind'], name: string | null): number {
-    const number = Number(this.#newNumber.get()?.number);
-    this.#newEvent.run(kind, name, number);
+    const number = Number(this.#prepare(NEW_NUMBER).get()?.number);
+    this.#prepare(BEGIN_EVENT).run(kind, name, number);
     this.resume(number);
     return number;
   }
 
-  /** Later writes are a part of an event. */
+  /** Later changes are a part of the event again. */
   resume(number: number): void {
-    this.#setPart.get(number);
+    this.#prepare(SET_PART).get(number);
   }
 
-  /** At the end of the transaction at the latest. @param books that were written since the event was started or continued. */
+  /** Later changes are no part of the event. Called before the end of the transaction. @param books written since `begin` or `resume`. */
   end(number: number, books: number, work: unknown): void {
-    this.#setPart.get(null);
-    this.#noteEvent.run(books, work === undefined ? null : JSON.stringify(work), number);
+    this.#prepare(SET_PART).get(null);
+    this.#prepare(END_EVENT).run(books, work === undefined ? null : JSON.stringify(work), number);
   }
 }

@@ -3,7 +3,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
-import type { Changes, LogReader, LogWriter, ServedLog, States } from '../../books/change-log.ts';
+import type { LogReader, LogWriter, PageOfChanges, ServedLog, States } from '../../books/change-log.ts';
 import { StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { Turn } from '../turn.ts';
@@ -31,7 +31,7 @@ export class SqliteLog implements ServedLog {
     this.#history = transactions.read((reads) => new History(reads));
   }
 
-  async changes(cursor: unknown, most: number, deadline: number): Promise<Changes | 'gone'> {
+  async changes(cursor: unknown, most: number, deadline: number): Promise<PageOfChanges | 'gone'> {
     await setImmediate(); // other work first: a thousand may have waited for the same change
     await this.#complete(deadline);
     const read = () => this.#transactions.read(() => this.#history.changes(cursor, most, this.#times.page));

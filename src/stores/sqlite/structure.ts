@@ -1,5 +1,5 @@
-// Owns: opening the SQLite file of a catalogue, with its structure created if missing and completed if older; and waiting
-// for other processes that have it locked.
+// Owns: opening the SQLite file of a catalogue, creating its structure or completing an older one; waiting for other processes that
+// have the file locked; transactions and prepared statements.
 
 import { createReadStream, createWriteStream, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -16,7 +16,7 @@ import { prepareLog } from './log-tables.ts';
 import { AS_CSV, chunksOf, IN_FILE, IS_BOOK } from './text.ts';
 import { WAL_SIZE } from './wal.ts';
 
-/** KiB of memory for the pages that indexing and searching need. */
+/** KiB of memory for pages while indexing and searching. */
 const INDEXING_CACHE = 16 * 1024;
 
 const COLUMNS = withTypes('integer');
@@ -56,8 +56,8 @@ export function makeFolderOf(file: string): void {
 }
 
 /**
- * Lets SQLite sort beside the store what is too much for memory, unless SQLITE_TMPDIR or TMPDIR names a folder: a
- * container may have no other one that can be written. It has an effect before this process opens its first file.
+ * Lets SQLite sort large results beside the store, unless SQLITE_TMPDIR or TMPDIR names a folder: a container may have no other
+ * folder that can be written. It has an effect only before this process opens its first file.
  */
 export function sortBeside(file: string): void {
   if (!process.env.TMPDIR) process.env.SQLITE_TMPDIR ||= dirname(file);
@@ -71,7 +71,7 @@ function orphanOf(file: string): string | undefined {
 
 /**
  * Opens the file, or creates it and its folder if missing, and creates or completes its structure. Everything that can be
- * read in it is durable then, also what a process that died has committed and not synced.
+ * read in it is durable then, also commits of a process that died before their sync.
  * @throws Error with the reason. A WAL without its file is one: SQLite would delete it.
  */
 export async function openForWriting(path: string, times: Times['sqlite']): Promise<DatabaseSync> {
@@ -96,7 +96,7 @@ export async function openForWriting(path: string, times: Times['sqlite']): Prom
   }
 }
 
-/** Each attempt opens the file that is at the path by then: one that a process waits for may be replaced. */
+/** Each attempt opens the path again: while a process waits for a file, another one may take its path. */
 async function openNow(path: string): Promise<{ db: DatabaseSync; file: OpenFile }> {
   const db = new DatabaseSync(path, { timeout: 0 }); // see untilFree
   try {
@@ -115,9 +115,9 @@ async function openNow(path: string): Promise<{ db: DatabaseSync; file: OpenFile
 }
 
 /**
- * Writes the WAL once more, and syncs it. A process that died may have left in it what the disk had failed to write: it can be
- * read, but no sync would write it. At a power failure, everything after it in the WAL would be lost, and of pages that are
- * being moved into the file, the WAL would have none.
+ * Writes the WAL once more, and syncs it. A process that died may have left pages in it that the disk had failed to write. They can
+ * be read, but no sync would write them. At a power failure, everything after them in the WAL would be lost, and so would pages that
+ * are being moved into the file.
  */
 async function writeWalAgain(db: DatabaseSync, wal: string): Promise<void> {
   db.exec('begin immediate'); // no other process writes to the WAL until the rollback
@@ -168,7 +168,7 @@ export function hasBooks(db: DatabaseSync): boolean {
   );
 }
 
-/** Does work in a transaction that writes. */
+/** Runs work in a transaction that writes. */
 export function inTransaction<Result>(db: DatabaseSync, work: () => Result): Result {
   db.exec('begin immediate');
   try {
@@ -208,10 +208,10 @@ export async function untilFree<Result>(
   }
 }
 
-/** It never changes, so waiting for a change is a pause. */
+/** A value that never changes, so a thread that waits for its change pauses. */
 export const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
-/** As `untilFree`, for a thread that may be blocked. */
+/** Does the same as `untilFree` in a thread that may be blocked. */
 export function retryWhileBusy<Result>(
   attempt: () => Result,
   deadline: number,
@@ -254,8 +254,8 @@ export function createStructure(db: DatabaseSync): void {
 }
 
 /**
- * Completes the table of an older version, which does not check all that a book is, or of another program, whose columns may be
- * missing or empty, so that each of its rows is a book.
+ * Completes a table, so that each of its rows is a book. The table of an older version does not check all that a book is; that of
+ * another program may lack columns or values.
  */
 function completeBooks(db: DatabaseSync): void {
   const sql = String(db.prepare("select sql from sqlite_schema where name = 'books'").get()?.sql);
@@ -275,7 +275,7 @@ function completeBooks(db: DatabaseSync): void {
     else db.exec(`alter table books add column ${definition}`);
   }
   for (const _ of chunksOf(db, AS_CSV, IN_FILE)); // names a row that is no book
-  // The triggers are those of builds before 1.1, which checked such tables with them.
+  // Builds before 1.1 checked such tables with triggers.
   db.exec(`
     drop trigger if exists books_on_insert;
     drop trigger if exists books_on_update;

@@ -1,4 +1,4 @@
-// Owns: what an undo reads and writes in a SQLite file (rule H5), and its events. Twin of `postgres/undo.ts`.
+// Owns: the log and the books as an undo reads and writes them in a SQLite file (rule H5), and events. Twin of `postgres/undo.ts`.
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
@@ -35,17 +35,22 @@ import { about, type BookLog } from './log.ts';
 import { preparing } from './structure.ts';
 import { FIND_KEY, KEEP_KEY } from './writes.ts';
 
-/** Of the books that are looked through together, so that each of several steps ends soon: bytes of their texts. */
+/** The most bytes of texts of books that are looked through together, so that each of several steps ends soon. */
 const TOGETHER = 8 * 1024 * 1024;
 
+/** The book whose change has a number. */
 const ROW = `select last - number + $number as book from book_log where ${hasChange('$number')} and book > 0
     and number >= (select began from book_log_state) order by number limit 1`;
 const OLDEST = `
   select at, number = began as isBeginning, has_all as hasAll from book_log cross join book_log_state
   where number >= began order by number limit 1`;
 const EVENTS = `select ${EVENT_COLUMNS} from book_events`;
+const PRESENT = `select ${FIELDS} from books where id = ?`;
+const REMOVE = 'delete from books where id = ?';
+const BRING_BACK = `insert into books (${ID_AND_FIELDS}) select $id, ${FIELDS} from book_log where number = $change`;
+const CHANGE = `update books set (${FIELDS}) = (select ${FIELDS} from book_log where number = $change) where id = $id`;
 
-/** A condition for the changes of a book, with its values. */
+/** A condition for the selected rows, with its values. */
 function conditionOf(
   selection: Selection,
   id = 'book',
@@ -61,7 +66,10 @@ function conditionOf(
   ];
 }
 
-/** Each method is called in a transaction. One that takes long lets other work run. */
+/** A row about a book, with its fields before the change. */
+type PastRow = Fields & { readonly number: number; readonly isSelected: 0 | 1; readonly bytes: number };
+
+/** Each method is called in a transaction. A method that takes long lets other work run. */
 export class SqliteLogReader implements LogReader {
   protected readonly db: DatabaseSync;
   protected readonly prepare;
@@ -103,9 +111,8 @@ export class SqliteLogReader implements LogReader {
       lasts.set(first, Math.max(last, lasts.get(first) ?? 0));
       if (turn.isOver) await turn.next();
     }
-    return joined(
-      [...lasts].map(([first, last]) => ({ first, last })).sort((one, other) => one.first - other.first),
-    );
+    const ranges = [...lasts].map(([first, last]) => ({ first, last }));
+    return joined(ranges.sort((one, other) => one.first - other.first));
   }
 
   async event(number: number): Promise<CatalogueEvent | undefined> {
@@ -134,21 +141,16 @@ export class SqliteLogReader implements LogReader {
         ofBook += row.bytes;
         if (turn.isOver) await turn.next();
       }
-      const present = stateOf(
-        this.prepare(`select ${FIELDS} from books where id = ?`).get(id) as Fields | undefined,
-      );
-      books.push({ id, changes, present, bytes: ofBook });
+      const present = this.prepare(PRESENT).get(id) as Fields | undefined;
+      books.push({ id, changes, present: stateOf(present), bytes: ofBook });
       bytes += ofBook;
       if (bytes >= TOGETHER) break;
     }
     return books;
   }
 
-  /** Those about a book, from the first selected one on. Only their numbers are sorted: the texts may be large. */
-  #rows(
-    id: number,
-    selection: Selection,
-  ): Iterable<Fields & { number: number; isSelected: 0 | 1; bytes: number }> {
+  /** The rows about a book, from the first selected one on. Only their numbers are sorted, since the texts may be large. */
+  #rows(id: number, selection: Selection): Iterable<PastRow> {
     const [condition, values] = conditionOf(selection, '$id');
     const rows = this.prepare(`
       with numbers as materialized (
@@ -156,9 +158,7 @@ export class SqliteLogReader implements LogReader {
       )
       select number, isSelected, ${FIELDS}, ${TEXT_BYTES} as bytes from numbers cross join book_log using (number)
       where number >= (select min(number) from numbers where isSelected)`);
-    return rows.iterate({ id, ...values }) as Iterable<unknown> as Iterable<
-      Fields & { number: number; isSelected: 0 | 1; bytes: number }
-    >;
+    return rows.iterate({ id, ...values }) as Iterable<unknown> as Iterable<PastRow>;
   }
 
   protected turn(): Turn {
@@ -200,15 +200,10 @@ export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
 
   async restore(books: readonly Restored[]): Promise<void> {
     const turn = this.turn();
-    const before = `(${FIELDS}) = (select ${FIELDS} from book_log where number = $change)`;
     for (const { id, change, isRemoved, isNew } of books) {
       const { changes } = isRemoved
-        ? this.prepare('delete from books where id = ?').run(id)
-        : isNew
-          ? this.prepare(
-              `insert into books (${ID_AND_FIELDS}) select $id, ${FIELDS} from book_log where number = $change`,
-            ).run({ id, change })
-          : this.prepare(`update books set ${before} where id = $id`).run({ id, change });
+        ? this.prepare(REMOVE).run(id)
+        : this.prepare(isNew ? BRING_BACK : CHANGE).run({ id, change });
       if (changes !== 1) throw new Skipped();
       if (turn.isOver) await turn.next();
     }
@@ -216,7 +211,7 @@ export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
 
   async forget(id: number): Promise<void> {
     this.db.exec('pragma secure_delete = on'); // its texts are overwritten
-    this.prepare('delete from books where id = ?').run(id);
+    this.prepare(REMOVE).run(id);
     const newest = Number(this.prepare(NEWEST_ROW).get({ 1: id })?.number);
     for (const statement of FORGET) this.prepare(statement).run({ 1: id, 2: newest });
   }
@@ -228,7 +223,7 @@ function eventOf(row: unknown): CatalogueEvent | undefined {
   return { ...event, work: JSON.parse(String(event.work)) };
 }
 
-/** Equal for equal states. */
+/** @returns equal texts for equal states of a book; null if there is none. */
 function stateOf(fields: Fields | undefined): string | null {
   if (fields === undefined || fields.title === null) return null;
   return hash('sha256', JSON.stringify(valuesOf(fields)));

@@ -1,4 +1,4 @@
-// Owns: the changes of books in a SQLite file, as SQL. Each method is called within a transaction.
+// Owns: the statements that change books in a SQLite file. Each method is called within a transaction.
 // Does not: begin or commit one; `group-commit.ts` does.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
@@ -11,7 +11,7 @@ import {
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
-  type Left,
+  type NotAnswered,
   untilHeavy,
 } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
@@ -23,7 +23,7 @@ import { LAST_ID } from './log-tables.ts';
 
 // Values are written out: loops over the fields would take 3 % of a new book or an update.
 
-/** New books of one statement: one for each would take twice as long. */
+/** How many new books one statement stores. Statements for single books would take twice as long. */
 const ROWS = [32, 8, 1];
 const ROW = `(?, ${FIELD_NAMES.map(() => '?')})`;
 
@@ -34,7 +34,7 @@ export const KEEP_KEY =
   'insert into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, unixepoch() * 1000)';
 
 export class Writes {
-  /** Milliseconds. */
+  /** Milliseconds of work before other work runs. */
   readonly #turn: number;
   readonly log;
   readonly #lastId;
@@ -63,7 +63,7 @@ export class Writes {
     this.#find.setReturnArrays(true);
     this.#findKey = db.prepare(FIND_KEY);
     this.#keepKey = db.prepare(KEEP_KEY);
-    // Two for each that is added. The row ids of the newest have no gaps.
+    // Removes up to two keys for each new one. The row ids of the newest keys have no gaps.
     this.#dropKeys = db.prepare(`
       delete from book_requests where rowid in (
         select rowid from (select rowid, made_at from book_requests order by made_at limit 2)
@@ -91,33 +91,33 @@ export class Writes {
     return outcomes;
   }
 
-  update(updates: readonly BookUpdate[]): (Book | undefined | Left)[] {
-    return this.#forATurn(updates, (update) => this.#change(update));
+  update(updates: readonly BookUpdate[]): (Book | undefined | NotAnswered)[] {
+    return this.#answerForATurn(updates, (update) => this.#change(update));
   }
 
-  remove(ids: readonly number[]): (boolean | Left)[] {
-    return this.#forATurn(ids, (id) => this.#removeOne(id));
+  remove(ids: readonly number[]): (boolean | NotAnswered)[] {
+    return this.#answerForATurn(ids, (id) => this.#removeOne(id));
   }
 
-  changeIf(changes: readonly ConditionalChange[]): (ConditionalOutcome | Left)[] {
-    return this.#forATurn(changes, (change) => this.#changeIf(change));
+  changeIf(changes: readonly ConditionalChange[]): (ConditionalOutcome | NotAnswered)[] {
+    return this.#answerForATurn(changes, (change) => this.#changeIf(change));
   }
 
-  /** The others are left out: SQLite reads each page of a large text to free it. */
-  #forATurn<Item, Answer extends ConditionalOutcome | boolean>(
+  /** Answers calls for the time of a turn: SQLite reads each page of a large text to free it. */
+  #answerForATurn<Item, Answer extends ConditionalOutcome | boolean>(
     items: readonly Item[],
     answer: (item: Item) => Answer,
-  ): (Answer | Left)[] {
+  ): (Answer | NotAnswered)[] {
     const turn = new Turn(this.#turn);
     return untilHeavy(items, answer, () => turn.isOver);
   }
 
-  /** The id after which new books get theirs. */
+  /** The highest id ever given. */
   get #last(): number {
     return Number(this.#lastId.get()?.value);
   }
 
-  /** @param from the first one of these books, which gets this id. @returns how many are stored. */
+  /** Stores the first books from the index `from` on, the first one with this id. @returns how many it has stored. */
   #insertSome(id: number, books: readonly BookFields[], from: number): number {
     const index = ROWS.findIndex((rows) => from + rows <= books.length);
     const rows = ROWS[index] as number;
@@ -148,7 +148,7 @@ export class Writes {
     this.dropOldKeys();
   }
 
-  /** With each key that is added: of undos as well. */
+  /** Called for each new key, also for that of an undo. */
   dropOldKeys(): void {
     this.#dropKeys.run();
   }
