@@ -1,5 +1,5 @@
-// The longest heads and chunks take a time in proportion to their length. That nothing in the code could make it otherwise is in
-// test/api/linear.test.ts.
+// The longest heads and chunks take a time in proportion to their length, in each way in which an expression or a loop might take
+// more. test/api/linear.test.ts counts the steps of the loops.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

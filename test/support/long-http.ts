@@ -30,6 +30,7 @@ const HEADS: readonly (readonly [string, string, string, string])[] = [
   ['blanks before a value', `${START}Prefer:`, ' ', 'x\r\n\r\n'],
   ['blanks behind a value', `${START}Prefer: x`, '\t', '\r\n\r\n'],
   ['blanks in a value', `${START}Prefer: x`, ' ', 'x\r\n\r\n'],
+  ['blanks in a value, with a wrong sign', `${START}Prefer: `, ' ', '\0\r\n\r\n'],
   ['lines', START, 'a:\r\n', '\r\n'],
   ['lines that do not end', START, 'a:\r\n', ''],
   ['lines before a wrong one', START, 'a:\r\n', 'a\r\n\r\n'],
@@ -47,6 +48,10 @@ const HEADS: readonly (readonly [string, string, string, string])[] = [
   ['blanks before close', `${START}Connection: x,`, '\t', 'close x\r\n\r\n'],
   ['blanks behind close', `${START}Connection: close`, '\t', 'x\r\n\r\n'],
   ['almost close', `${START}Connection: `, ', close', 'x\r\n\r\n'],
+  ['blanks before keep-alive', 'GET / HTTP/1.0\r\nConnection: x,', '\t', 'keep-alive x\r\n\r\n'],
+  ['blanks behind keep-alive', 'GET / HTTP/1.0\r\nConnection: keep-alive', ' ', 'x\r\n\r\n'],
+  ['blanks before 100-continue', `${START}Expect: x,`, ' ', '100-continue x\r\n\r\n'],
+  ['blanks behind 100-continue', `${START}Expect: 100-continue`, '\t', 'x\r\n\r\n'],
 ];
 
 const CHUNKS: readonly (readonly [string, string, string, string])[] = [
