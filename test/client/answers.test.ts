@@ -50,20 +50,6 @@ describe('the client', () => {
     assert.deepEqual(seen, []);
   });
 
-  test('sends each request by the function of its options, or by the global fetch of then', async (_, context) => {
-    const callers: unknown[] = [];
-    async function own(this: unknown) {
-      callers.push(this); // with another one than undefined, the function of a browser throws
-      return callers.length % 2 === 1 ? loggedIn() : absent();
-    }
-    await new BookCatalogue('http://books.test', { ...PAIR, fetch: own }).find(1);
-    assert.deepEqual(callers, [undefined, undefined]);
-    const catalogue = new BookCatalogue('http://books.test', PAIR);
-    const { mock } = context.mock.method(globalThis, 'fetch', own);
-    await catalogue.find(1);
-    assert.equal(mock.callCount(), 2);
-  });
-
   describe('logs in', () => {
     test('once for all calls that need it, and once more when its token is refused', async () => {
       let token = 'first';

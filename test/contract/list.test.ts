@@ -1,9 +1,8 @@
-// GET /books on every store: complete, in order and from one snapshot. Most books are written directly to the store, which is
-// the quickest way to create many. Slow readers, and lists that break off, are in test/nightly.
+// GET /books on every store: complete, in order and exact. The books are written directly to the store, which is the quickest way to
+// create many. concurrency.test.ts shows that each list is a snapshot; slow readers, and lists that break off, are in test/nightly.
 
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
 import type { Book } from '../../conformance/service.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
@@ -27,51 +26,6 @@ for (const store of STORES) {
         await replaceBooks(service.dbUrl, books);
         assertBooks(await service.client.list(), books);
       }
-    });
-
-    test('rule 13: a list has every book that a client created up to some moment, and none after it', async () => {
-      await replaceBooks(service.dbUrl, []);
-      const made: Book[] = [];
-      let sent = 0;
-      const read = async () => {
-        for (let done = false; !done; ) {
-          done = made.length === 50;
-          const earliest = made.length;
-          const titles = (await service.client.list()).map(({ title }) => title);
-          assert.ok(titles.length >= earliest && titles.length <= sent, `${titles.length} books`);
-          const expected = titles.map((_, position) => `book ${position + 1}`);
-          assert.deepEqual(titles, expected);
-        }
-      };
-      const write = async () => {
-        while (sent < 50) {
-          sent += 1;
-          made.push(await service.client.create({ title: `book ${sent}` }));
-        }
-      };
-      await Promise.all([write(), read(), read(), read()]);
-      assertBooks(await service.client.list(), made);
-    });
-
-    test('rule 13: a list shows a change of all books as a whole or not at all', async () => {
-      await replaceBooks(service.dbUrl, plainBooks(3000));
-      await executeOn(service.dbUrl, 'update books set year = 0');
-      let writing = true;
-      const write = async () => {
-        for (let year = 1; year <= 10; year += 1) {
-          await executeOn(service.dbUrl, `update books set year = ${year}`);
-          await setImmediate();
-        }
-        writing = false;
-      };
-      const read = async () => {
-        while (writing) {
-          const listed = await service.client.list();
-          assert.equal(listed.length, 3000);
-          assert.equal(new Set(listed.map(({ year }) => year)).size, 1);
-        }
-      };
-      await Promise.all([write(), read(), read(), read()]);
     });
   });
 }
@@ -106,15 +60,6 @@ async function replaceBooks(dbUrl: string, books: readonly Book[]): Promise<void
   const text = (value: string) => `'${value.replaceAll("'", "''")}'`;
   const rows = books.map(({ id, title, author, year }) => `(${id},${text(title)},${text(author)},${year})`);
   await executeOn(dbUrl, `insert into books (id, title, author, year) values ${rows.reverse().join(',')}`);
-}
-
-/** Books with ids from 1, and titles of `length` characters. */
-function plainBooks(count: number, length = 10): Book[] {
-  const title = 'x'.repeat(length);
-  return Array.from({ length: count }, (_, position) => {
-    const id = position + 1;
-    return { id, title, author: `author ${id}`, year: id };
-  });
 }
 
 /** Compares book by book: the difference between two long lists would take long to print. */

@@ -87,30 +87,9 @@ for (const store of STORES) {
       await Promise.all(Array.from({ length: 16 }, search)).finally(release);
     });
 
-    test('an index is compared with one that is made again; one without books is completed', async () => {
+    test('rule F11: an index without books is completed', async () => {
       const dbUrl = await store.freshUrl();
-      await fill(dbUrl, manyBooks(300));
-      await assertIndexCorrect(dbUrl);
-      await executeOn(dbUrl, 'delete from book_index where id = 7');
-      await assertIndexCorrect(dbUrl); // a start has counted its rows
-      for (const damage of [
-        "update book_index set title_key = 'z', author_key = 'z', year = 1 where id = 7",
-        ...(store === SQLITE
-          ? [
-              'delete from book_index_words where rowid = 7',
-              "insert into book_index_words (rowid, title, author) values (9000, 'none', 'none')",
-            ]
-          : ["update book_index set words = words || '''none'':1A'::tsvector where id = 7"]),
-      ]) {
-        await executeOn(dbUrl, damage);
-        await assert.rejects(
-          assertIndexCorrect(dbUrl),
-          /it differs from the index that is made again/,
-          damage,
-        );
-      }
-      await assertIndexCorrect(dbUrl);
-      await executeOn(dbUrl, 'delete from books');
+      await indexAll(dbUrl);
       await executeOn(dbUrl, `update book_index_state set is_complete = ${store === SQLITE ? '0' : 'false'}`);
       const { client } = await startTestService(dbUrl);
       assert.equal(await countFound(client, 'year_gte=-1'), 0);

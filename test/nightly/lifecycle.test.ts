@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { Connection } from '../support/client.ts';
+import { accepted, type Connection } from '../support/client.ts';
 import { connectTo, execute, waitingIn } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import {
@@ -79,12 +79,8 @@ describe('rule 27: SIGTERM', { concurrency: 4 }, () => {
 async function occupy(context: TestContext, service: ServiceProcess): Promise<Connection[]> {
   const head = (method: string, path: string, length = 0) =>
     `${method} ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${service.client.token}\r\nContent-Length: ${length}\r\n\r\n`;
-  /** A connection that the service has accepted, which an answer shows: others are dropped by a service that stops. */
-  const dial = async (text = '', target = service as { readonly port: number }) => {
-    const connection = new Connection({ url: '', ...target });
-    context.after(() => connection.socket.destroy());
-    await connection.send(head('GET', '/nowhere'));
-    await connection.answers(1);
+  const dial = async (text = '', target: { readonly port: number } = service) => {
+    const connection = await accepted(context, target);
     await connection.send(text);
     return connection;
   };

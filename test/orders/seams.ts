@@ -5,7 +5,6 @@ import type fc from 'fast-check';
 import { batches } from './batches.ts';
 import { changes } from './changes.ts';
 import { connections } from './connections.ts';
-import { followers } from './followers.ts';
 import { openLists } from './open-lists.ts';
 import { page } from './page.ts';
 import { primary } from './primary.ts';
@@ -23,7 +22,6 @@ export const SEAMS: Readonly<Record<string, fc.IAsyncProperty<unknown>>> = {
   'calls in batches': batches,
   'changes on PostgreSQL': changes,
   'searches on PostgreSQL': searches,
-  'followers of changes on PostgreSQL': followers,
   'undos on PostgreSQL': undos,
   'the choice of a primary': primary,
   'reads from a standby': standby,

@@ -5,12 +5,13 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
-import { describe, type TestContext, test } from 'node:test';
+import { describe, test } from 'node:test';
 import type { RawAnswer } from '../../conformance/answers.ts';
 import { booksOf } from '../support/books.ts';
-import { accepts, Connection, parseAnswers, type Target } from '../support/client.ts';
+import { accepted, accepts, parseAnswers } from '../support/client.ts';
 import { Ledger } from '../support/ledger.ts';
 import { connectTo } from '../support/postgres.ts';
+import { compose } from '../support/raw-requests.ts';
 import { NIGHTLY, SHELF, scaled } from '../support/scale.ts';
 import {
   ENVIRONMENT,
@@ -44,7 +45,7 @@ describe('lifecycle', { concurrency: 3 }, () => {
 
   test('rule 27: two signals at the same moment, as from one Ctrl-C, are a graceful shutdown; a later one ends the service at once', async (context) => {
     const service = await startServiceProcess(await SQLITE.freshUrl());
-    await (await dial(context, service)).send('GET /books HTTP/1.1\r\n'); // a graceful shutdown waits for the rest
+    await (await accepted(context, service)).send('GET /books HTTP/1.1\r\n'); // a graceful shutdown waits for the rest
     const ended = once(service.process, 'close');
     service.process.kill('SIGSTOP'); // so that both are pending when it continues
     service.process.kill('SIGINT');
@@ -76,9 +77,9 @@ describe('lifecycle', { concurrency: 3 }, () => {
       [page, 'GET', '/', '', '', 200], // the page, which nobody has opened before
     ] as const;
     const dialled = requests.map(async ([target, method, path, token, body, status]) => {
-      const connection = await dial(context, target);
-      const text = head(method, path, token, body);
-      await connection.send(`${head('GET', '/nowhere')}${text.slice(0, -1)}`);
+      const connection = await accepted(context, target);
+      const text = compose(method, path, { token, body });
+      await connection.send(`${compose('GET', '/nowhere')}${text.slice(0, -1)}`);
       await connection.answers(2); // so the rest has arrived as well
       return { connection, rest: text.slice(-1), name: `${method} ${path} ${status}` };
     });
@@ -96,9 +97,10 @@ describe('lifecycle', { concurrency: 3 }, () => {
 
   test('rule 27: requests in progress at SIGTERM are stored and answered, pipelined ones included', async (context) => {
     const service = await startPatient();
-    const clients = await Promise.all([service, pageOf(service)].map((target) => dial(context, target)));
+    const clients = await Promise.all([service, pageOf(service)].map((target) => accepted(context, target)));
     const letWritesGo = await holdWrites(service.dbUrl);
-    const post = (title: string) => head('POST', '/book', service.client.token, JSON.stringify({ title }));
+    const post = (title: string) =>
+      compose('POST', '/book', { token: service.client.token, body: JSON.stringify({ title }) });
     for (const [position, client] of clients.entries()) {
       await client.send([1, 2, 3].map((count) => post(`${position}/${count}`)).join(''));
     }
@@ -123,12 +125,12 @@ describe('lifecycle', { concurrency: 3 }, () => {
 
   test('rule 27: a connection that is idle at SIGTERM may still send a last request', async (context) => {
     const service = await startPatient(60_000);
-    const clients = await Promise.all([service, pageOf(service)].map((target) => dial(context, target)));
+    const clients = await Promise.all([service, pageOf(service)].map((target) => accepted(context, target)));
     const stopped = service.stop();
     await waitUntil(() => acceptsNothing(service));
     for (let look = 0; look < 20; look += 1) await acceptsNothing(service); // it does not close them meanwhile
     for (const client of clients) {
-      await client.send(head('GET', '/books', service.client.token));
+      await client.send(compose('GET', '/books', service.client));
       const [, answer] = await client.answers(2);
       assert.deepEqual([answer?.status, answer?.headers.connection], [200, 'close']);
     }
@@ -140,7 +142,7 @@ describe('lifecycle', { concurrency: 3 }, () => {
     const title = 'x'.repeat(16_000_000); // no buffers between the service and its client can hold it
     const { id } = await service.client.create({ title });
     const socket = connect(service.port, '127.0.0.1');
-    socket.write(head('GET', `/book/${id}`, service.client.token));
+    socket.write(compose('GET', `/book/${id}`, service.client));
     await once(socket, 'readable'); // the answer has started, and is not read yet
     const stopped = service.stop();
     await waitUntil(() => acceptsNothing(service));
@@ -252,23 +254,4 @@ function isAlive(pid: number): boolean {
 async function acceptsNothing(service: RunningService): Promise<boolean> {
   const ports = [service.port, pageOf(service).port];
   return (await Promise.all(ports.map((port) => accepts('127.0.0.1', port)))).every((accepted) => !accepted);
-}
-
-/** A connection that the service has accepted, which an answer shows: others are dropped by a service that stops. */
-async function dial(context: TestContext, target: Target): Promise<Connection> {
-  const connection = new Connection(target);
-  context.after(() => connection.socket.destroy());
-  await connection.send(head('GET', '/nowhere'));
-  await connection.answers(1);
-  return connection;
-}
-
-function head(method: string, path: string, token = '', body = ''): string {
-  const lines = [
-    `${method} ${path} HTTP/1.1`,
-    'Host: x',
-    `Authorization: ${token}`,
-    `Content-Length: ${body.length}`,
-  ];
-  return `${lines.join('\r\n')}\r\n\r\n${body}`;
 }

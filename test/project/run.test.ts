@@ -1,8 +1,8 @@
-// The test runner, on small tests that it writes: when a run passes, when it fails, its seed and its order.
+// The test runner, on small tests that it writes: when a run fails.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { pathTo } from '../support/repository.ts';
@@ -40,34 +40,10 @@ describe('a run of tests', { concurrency: 2 }, () => {
     assert.equal(missing.code, 2);
     assert.equal(missing.stderr, 'test/some/b.test.ts: there is no such file.\n');
   });
-
-  test('passes when every test does, begins with the files that take long, and has a seed for their random choices', async () => {
-    const drawing = (name: string) => `// Notes its name.
-      import { appendFileSync } from 'node:fs';
-      import { test } from 'node:test';
-      import { random } from '../support/random.ts';
-      test('draws', () => appendFileSync('drawn', '${name} ' + random() + '\\n'));`;
-    const long = drawing('b').replace('\n', '\n// It takes long, and begins first.\n');
-    const tests = { a: drawing('a'), b: long };
-    const lines: string[] = [];
-    for (const args of [
-      ['--seed', '7', '--repeat', '2'], // each repetition has the next seed
-      ['--seed', '8'],
-    ]) {
-      const { code, folder, stdout } = await run(tests, ['--at-once', '1', ...args]);
-      assert.equal(code, 0, stdout);
-      assert.match(stdout, /^2 passed, 0 failed, 0 skipped$/m);
-      lines.push(...readFileSync(join(folder, 'drawn'), 'utf8').trim().split('\n'));
-    }
-    assert.equal(lines.map(([name]) => name).join(''), 'bababa');
-    const [seven, , eight, , again] = lines;
-    assert.equal(eight, again);
-    assert.notEqual(seven, eight);
-  });
 });
 
 /** Runs the tests of a repository that has only these files in its folder, without PostgreSQL. */
-async function run(tests: Readonly<Record<string, string>>, args: readonly string[] = []) {
+function run(tests: Readonly<Record<string, string>>, args: readonly string[] = []) {
   const folder = temporaryFolder();
   for (const path of ['test/run.ts', 'test/support', 'package.json']) {
     cpSync(pathTo(path), join(folder, path), { recursive: true });
@@ -81,5 +57,5 @@ async function run(tests: Readonly<Record<string, string>>, args: readonly strin
   const { NODE_TEST_CONTEXT: _, TEST_SEED: __, TEST_STORE: ___, ...env } = process.env;
   const options = { cwd: folder, env };
   const child = spawn(process.execPath, ['test/run.ts', '--store', 'SQLite', ...args], options);
-  return { folder, ...(await endOf(child)) };
+  return endOf(child);
 }

@@ -1,11 +1,12 @@
 // The times of the product: those that the contract and the documents promise, spelled out, and the sums that its promises
-// rest on. Other tests start services with other times. Titles name the rules of docs/contract.md.
+// rest on. Those in the table of rule 22 are generated: documentation.test.ts compares them with the contract. Other tests start
+// services with other times. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { TIMES } from '../../src/times.ts';
 
-const { http, auth, books, keys, lists, sqlite, postgres, standby, service, workers, log } = TIMES;
+const { auth, books, keys, sqlite, postgres, standby, service, workers, log } = TIMES;
 
 /** Milliseconds: of the answer to a request (rule 23), and of a start and an end of the process (rule 27). */
 const ANSWER = 5000;
@@ -14,17 +15,6 @@ const PROCESS = 10_000;
 describe('the times that documents promise', () => {
   for (const [promise, time, milliseconds] of [
     ['T4: a token lasts 15 minutes', auth.tokenLifetime, 900_000],
-    ['rule 22: the headers of a request have 15 s', http.headers, 15_000],
-    ['rule 22: the whole request has 30 s', http.wholeRequest, 30_000],
-    ['rule 22: a connection without another request has 72 s', http.keepAlive, 72_000],
-    ['rule 22: a reader has 60 s for the next part', http.reader, 60_000],
-    ['rule 22: a reader has 5 s if there is no room', http.readerWithoutRoom, 5000],
-    ['rule 22: a list waits 3 s for another one', lists.wait, 3000],
-    ['rule 22: a list may break off whose reader reads nothing for 10 s', lists.stall, 10_000],
-    ['rule 22: a search on SQLite takes 4 s', sqlite.search, 4000],
-    ['rule 22: a call takes 4.5 s in all', books.deadline, 4500],
-    ['rule 22: a call waits 2 s for its turn', books.queue, 2000],
-    ['rule 22: a short search takes 0.1 s', books.shortSearch, 100],
     ['all that wait to be one take 0.5 s together', books.shortSearches, 500],
     ['F11: a search waits 1 s for the index, on SQLite', sqlite.catchUp, 1000],
     ['F11: a search waits 1 s for the index, on PostgreSQL', postgres.catchUp, 1000],

@@ -1,9 +1,15 @@
-// What the log of changes has, whichever program writes: on every store.
+// What the log of changes has, whichever program writes, and who follows it: on every store. changes.test.ts has the other rules of
+// followers; test/nightly/followers.test.ts has many of them at once, through deaths.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { SQLITE, STORES, startTestService } from '../support/service.ts';
-import { executeOn, runOn } from '../support/sql.ts';
+import { linksOf } from '../../conformance/answers.ts';
+import type { Client } from '../support/client.ts';
+import { listen } from '../support/ports.ts';
+import { TcpProxy } from '../support/proxy.ts';
+import { POSTGRES, SQLITE, STORES, startTestService } from '../support/service.ts';
+import { executeOn, logPruned, runOn } from '../support/sql.ts';
+import { timesWith } from '../support/times.ts';
 
 const ROWS = {
   SQLite: 'select book, last, title, author, year from book_log where book > 0 order by number',
@@ -85,6 +91,47 @@ for (const store of STORES) {
           [4, 4, null, null, null],
           [5, 5, null, null, null],
         ]);
+      });
+
+    test('rule H2: the cursor of a follower that has read all changes is valid after their removal', async () => {
+      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      let path = '/changes';
+      const read = async (from: Client) => {
+        const answer = await from.request('GET', path);
+        path = linksOf(answer).next ?? '';
+        return [answer.status, answer.data?.length];
+      };
+      for (const title of ['A', 'B']) {
+        await client.create({ title });
+        assert.deepEqual(await read(client), [200, 1]);
+      }
+      await stop();
+      const brief = timesWith({ history: { day: 0, prune: 20 } });
+      const pruning = await startTestService(dbUrl, {}, undefined, brief);
+      await logPruned(dbUrl);
+      assert.deepEqual(await read(pruning.client), [200, 0]);
+    });
+
+    if (store === POSTGRES)
+      test('rules H3 and 23: those who wait for a change get it, at most after a 503, although the server was away meanwhile', async (context) => {
+        const dbUrl = await store.freshUrl();
+        const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
+        const times = timesWith({ postgres: { changesPause: 1 } });
+        const { client } = await startTestService(proxiedUrl, {}, undefined, times);
+        const { next = '' } = linksOf(await client.request('GET', '/changes'));
+        const wait = () => client.request('GET', next, { headers: { prefer: 'wait=60' } });
+        const waiting = wait();
+        await client.list(); // the other request has arrived
+        const { target } = proxy;
+        proxy.target = await listen(context, (socket) => socket.destroy());
+        proxy.reset();
+        for (let failures = 0; failures < 5; )
+          if ((await client.request('GET', '/book/1')).status === 503) failures += 1;
+        proxy.target = target;
+        await executeOn(dbUrl, "insert into books (title) values ('of a program')");
+        const answer = await waiting;
+        const { data } = answer.status === 503 ? await wait() : answer; // it may have been read again meanwhile
+        assert.equal(data.length, 1);
       });
 
     test('each change has a number, while several programs store books together', async () => {

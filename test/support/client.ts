@@ -8,6 +8,7 @@ import { type Answer, AnswerReader, type RawAnswer } from '../../conformance/ans
 import { Complaint } from '../../conformance/complaint.ts';
 import { Connection as KitConnection } from '../../conformance/connection.ts';
 import { type Book, type RequestOptions, Service } from '../../conformance/service.ts';
+import { compose } from './raw-requests.ts';
 
 export interface Target {
   readonly url: string;
@@ -94,6 +95,18 @@ export class Connection extends KitConnection<RawAnswer> {
   constructor({ port }: Target) {
     super(connect({ port, host: '127.0.0.1', noDelay: true }), LIMITS, (raw) => raw);
   }
+}
+
+/** A connection that the service has accepted, which an answer shows: others are dropped by a service that stops. */
+export async function accepted(
+  context: { after(work: () => void): void },
+  target: Pick<Target, 'port'>,
+): Promise<Connection> {
+  const connection = new Connection({ url: '', ...target });
+  context.after(() => connection.socket.destroy());
+  await connection.send(compose('GET', '/nowhere'));
+  await connection.answers(1);
+  return connection;
 }
 
 /**
