@@ -90,7 +90,11 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     };
     try {
       const mode = modeOf(reading, options, { store, scratch, times: times.import });
-      if (!options.isDryRun) await store.beginEvent('import', basename(name));
+      if (!options.isDryRun) {
+        await store.beginEvent('import', basename(name)).catch((error) => {
+          throw new OperatorError(`${describeStore(url)}: ${reasonOf(error)}. Nothing was imported.`);
+        });
+      }
       return await report.end(
         await new Import({ reading, mode, report, signal, times: times.import, assertNewest }).run(),
       );
