@@ -117,6 +117,7 @@ describe('failover', { concurrency: 2 }, () => {
     const { primary, standby } = await PostgresServer.startPair();
     const { client } = await startTestService(urlOf([primary, standby]));
     await client.create({ title: 'on both' });
+    await waitUntil(async () => (await execute(standby.url(), 'select from books')).length === 1);
     await execute(standby.url(), 'select pg_promote()');
     await execute(standby.url(), "insert into books (title) values ('on the new one')");
     await waitUntil(async () => (await client.list()).length === 2);
