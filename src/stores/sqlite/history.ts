@@ -6,10 +6,10 @@ import type { PageOfChanges, States } from '../../books/change-log.ts';
 import { HEAVY } from '../../books/store.ts';
 import { FIELDS } from '../columns.ts';
 import { asBook, BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
+import { FIND } from './books.ts';
 import { about, BEGINNING, type LogPosition, LogReader, newestOf } from './log.ts';
 import { HAS_NEW, LogGuard } from './log-tables.ts';
 import { preparing } from './structure.ts';
-import { FIND } from './writes.ts';
 
 /** The range of all books. */
 const ALL_BOOKS = { next: 1, last: Number.MAX_SAFE_INTEGER };

@@ -124,17 +124,18 @@ const LOOK = `
 
 /** Notices whether other programs may have damaged the log. */
 export class LogGuard {
-  readonly #look: StatementSync;
+  readonly #db: DatabaseSync;
+  #look: StatementSync | undefined;
   #version: unknown;
 
   constructor(db: DatabaseSync) {
-    this.#look = db.prepare(LOOK);
+    this.#db = db;
   }
 
   /** Whether the log may be incomplete: it is empty, or the schema has changed since the log was last found complete. */
   get isInDoubt(): boolean {
     try {
-      const { isFilled, version } = this.#look.get() ?? {};
+      const { isFilled, version } = this.#state;
       return isFilled !== 1 || version !== this.#version;
     } catch {
       return true; // a table is missing
@@ -143,7 +144,13 @@ export class LogGuard {
 
   /** Notes that the log is complete now. */
   trust(): void {
-    this.#version = this.#look.get()?.version;
+    this.#version = this.#state.version;
+  }
+
+  /** @throws if a table is missing. */
+  get #state() {
+    this.#look ??= this.#db.prepare(LOOK);
+    return this.#look.get() ?? {};
   }
 }
 

@@ -7,27 +7,36 @@ import type { LogReader, LogWriter, PageOfChanges, ServedLog, States } from '../
 import { StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { Turn } from '../turn.ts';
+import type { SqliteBooks } from './books.ts';
 import { History } from './history.ts';
+import type { BookLog } from './log.ts';
 import { mustPrune, type Pruning, prune } from './log-pruning.ts';
 import type { Transactions } from './transactions.ts';
 import { SqliteLogReader, SqliteLogWriter } from './undo.ts';
-import type { Writes } from './writes.ts';
 
 export class SqliteLog implements ServedLog {
   readonly #db: DatabaseSync;
   readonly #transactions: Transactions;
-  readonly #writes: Writes;
+  readonly #log: BookLog;
+  readonly #books: SqliteBooks;
   readonly #times: Times['sqlite'];
   readonly #writer: SqliteLogWriter;
   readonly #history: History;
 
   /** @param db of the writes. */
-  constructor(db: DatabaseSync, transactions: Transactions, writes: Writes, times: Times['sqlite']) {
+  constructor(
+    db: DatabaseSync,
+    log: BookLog,
+    transactions: Transactions,
+    books: SqliteBooks,
+    times: Times['sqlite'],
+  ) {
     this.#db = db;
     this.#transactions = transactions;
-    this.#writes = writes;
+    this.#log = log;
+    this.#books = books;
     this.#times = times;
-    this.#writer = new SqliteLogWriter(db, writes.log, times.turn);
+    this.#writer = new SqliteLogWriter(db, times.turn);
     this.#history = transactions.read((reads) => new History(reads));
   }
 
@@ -84,8 +93,8 @@ export class SqliteLog implements ServedLog {
     deadline = Number.POSITIVE_INFINITY,
   ): Promise<Result> {
     const writeAll = () => {
-      this.#writes.log.noteNew();
-      this.#writes.dropOldKeys();
+      this.#log.noteNew();
+      this.#books.dropOldKeys();
       return write(this.#writer);
     };
     return this.#transactions.write(writeAll, deadline, true);
@@ -105,7 +114,7 @@ export class SqliteLog implements ServedLog {
   /** Notes the new books of other programs, and begins the log again if they have changed it. */
   async #complete(deadline: number): Promise<void> {
     if (!this.#transactions.read(() => this.#history.isIncomplete)) return;
-    await this.#transactions.write(() => this.#writes.log.noteNew(), deadline);
+    await this.#transactions.write(() => this.#log.noteNew(), deadline);
     this.#transactions.read(() => this.#history.trust());
   }
 }

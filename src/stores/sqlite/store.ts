@@ -11,14 +11,13 @@ import { countUnindexed, INDEXED_TO } from './book-index.ts';
 import { SqliteBooks } from './books.ts';
 import { DurableReads } from './durable-reads.ts';
 import { GroupCommit } from './group-commit.ts';
-import { countChanges } from './log.ts';
+import { BookLog, countChanges } from './log.ts';
 import { type FinderThread, Searches, startFinder } from './searches.ts';
 import { SqliteLog } from './served-log.ts';
 import { openForWriting, sortBeside } from './structure.ts';
 import { endThread, startThread, type ThreadData } from './thread.ts';
 import { Transactions } from './transactions.ts';
 import { HUGE_WAL, sizeAt, Wal, walOf } from './wal.ts';
-import { Writes } from './writes.ts';
 
 /** Lists open at once: each holds a connection and keeps the WAL from being emptied. */
 const OPEN_LISTS = 32;
@@ -85,10 +84,10 @@ class SqliteStore implements Store {
     checkpoints.on('message', () => {
       if (wal.size > HUGE_WAL) this.#lists.breakOffLong();
     });
-    const writes = new Writes(db, times);
-    const transactions = new Transactions(path, this.#reads, this.#commits, writes.log, times.sqlite);
-    this.books = new SqliteBooks(transactions, writes, this.#lists, wal, times.lists);
-    this.log = new SqliteLog(db, transactions, writes, times.sqlite);
+    const log = new BookLog(db);
+    const transactions = new Transactions(path, this.#reads, this.#commits, log, times.sqlite);
+    this.books = new SqliteBooks(db, log, transactions, this.#lists, wal, times);
+    this.log = new SqliteLog(db, log, transactions, this.books, times.sqlite);
     const searches = finder && new Searches(transactions, wal, threads, finder);
     this.#searches = searches;
     this.search = searches && ((...search) => searches.find(...search));
