@@ -25,14 +25,8 @@ export const newestOf = (id: string) => {
 /** SQL for the number before the oldest change that the log has. */
 export const BEGINNING = '(select number - last + book - (book > 0) from book_log order by number limit 1)';
 
-/** How many changes the log has; undefined if it is missing. */
-export function countChanges(db: DatabaseSync): number | undefined {
-  try {
-    return Number(db.prepare(`select max(number) - ${BEGINNING} as changes from book_log`).get()?.changes);
-  } catch {
-    return undefined;
-  }
-}
+/** How many changes the log has. */
+export const CHANGES = `select max(number) - ${BEGINNING} as count from book_log`;
 
 /** How far a reader is in the log. */
 export interface LogPosition {
