@@ -114,7 +114,8 @@ export class LogReader {
   }
 }
 
-const IS_ANY_NEW = `select 1 where ${HAS_NEW}`;
+/** SQL for a row if new books are to be noted. */
+export const IS_ANY_NEW = `select 1 where ${HAS_NEW}`;
 const MOVE_MARK_TO = 'update book_log_state set noted_to = ? where noted_to < ? returning 1';
 const NOTE_RUN = noteRuns('select ?1 as book, ?2 as last, ?2 - ?1 + 1 as place');
 

@@ -115,6 +115,6 @@ export class SqliteLog implements ServedLog {
   async #complete(deadline: number): Promise<void> {
     if (!this.#transactions.read(() => this.#history.isIncomplete)) return;
     await this.#transactions.write(() => this.#log.noteNew(), deadline);
-    this.#transactions.read(() => this.#history.trust());
+    this.#transactions.read(() => this.#history.guard.trust());
   }
 }
