@@ -21,11 +21,12 @@ import type { Times } from '../../times.ts';
 import { ID_AND_FIELDS } from '../columns.ts';
 import type { OpenLists } from '../open-lists.ts';
 import { Turn } from '../turn.ts';
+import type { DurableReads } from './durable-reads.ts';
 import { Skipped } from './faults.ts';
+import type { GroupCommit } from './group-commit.ts';
 import { listOf } from './lists.ts';
 import type { BookLog } from './log.ts';
 import { LAST_ID } from './log-tables.ts';
-import type { Transactions } from './transactions.ts';
 import type { Wal } from './wal.ts';
 
 // Values are written out: loops over the fields would take 3 % of a new book or an update.
@@ -42,7 +43,8 @@ export const KEEP_KEY =
   'insert into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, unixepoch() * 1000)';
 
 export class SqliteBooks implements Books {
-  readonly #transactions: Transactions;
+  readonly #reads: DurableReads;
+  readonly #commits: GroupCommit;
   readonly #log: BookLog;
   readonly #lists: OpenLists;
   readonly #wal: Wal;
@@ -62,17 +64,19 @@ export class SqliteBooks implements Books {
   constructor(
     db: DatabaseSync,
     log: BookLog,
-    transactions: Transactions,
+    reads: DurableReads,
+    commits: GroupCommit,
     lists: OpenLists,
     wal: Wal,
     times: Times,
   ) {
-    this.#transactions = transactions;
+    this.#reads = reads;
+    this.#commits = commits;
     this.#log = log;
     this.#lists = lists;
     this.#wal = wal;
     this.#times = times;
-    this.#findDurable = transactions.read((reads) => reads.prepare(FIND));
+    this.#findDurable = reads.read((durable) => durable.prepare(FIND));
     this.#findDurable.setReturnArrays(true);
     this.#lastId = db.prepare(LAST_ID);
     this.#inserts = ROWS.map((rows) =>
@@ -98,15 +102,15 @@ export class SqliteBooks implements Books {
 
   async countUpTo(most: number): Promise<number> {
     const text = 'select count(*) as books from (select 1 from books limit ?)';
-    return this.#transactions.read((db) => Number(db.prepare(text).get(most)?.books));
+    return this.#reads.read((db) => Number(db.prepare(text).get(most)?.books));
   }
 
   async find(ids: readonly number[]): Promise<readonly (Book | undefined | NotAnswered)[]> {
-    return this.#transactions.read(() => untilHeavy(ids, (id) => bookOf(this.#findDurable.get(id))));
+    return this.#reads.read(() => untilHeavy(ids, (id) => bookOf(this.#findDurable.get(id))));
   }
 
   insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
-    return this.#transactions.write(() => this.#insert(books), deadline);
+    return this.#commits.write(() => this.#insert(books), deadline);
   }
 
   insertGroups(groups: readonly BookGroup[], deadline: number): Promise<readonly GroupOutcome[]> {
@@ -115,7 +119,7 @@ export class SqliteBooks implements Books {
       for (const group of groups) outcomes.push(await this.#insertGroup(group));
       return outcomes;
     };
-    return this.#transactions.write(insertAll, deadline, true);
+    return this.#commits.write(insertAll, deadline, true);
   }
 
   update(
@@ -140,8 +144,8 @@ export class SqliteBooks implements Books {
     const deadline = performance.now() + this.#times.lists.firstChunk;
     await this.#wal.shorter();
     return this.#lists.open(async () => {
-      await this.#transactions.durable(deadline); // until this function returns, nothing is committed
-      return listOf(this.#transactions.snapshot());
+      await this.#commits.durable(deadline); // until this function returns, nothing is committed
+      return listOf(this.#reads.snapshot());
     });
   }
 
@@ -156,7 +160,7 @@ export class SqliteBooks implements Books {
     carryOut: (item: Item) => Answer,
     deadline: number,
   ): Promise<(Answer | NotAnswered)[]> {
-    return this.#transactions.write(() => {
+    return this.#commits.write(() => {
       const turn = new Turn(this.#times.sqlite.turn);
       return untilHeavy(items, carryOut, () => turn.isOver);
     }, deadline);

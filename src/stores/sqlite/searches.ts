@@ -3,9 +3,10 @@
 import type { Worker } from 'node:worker_threads';
 import type { Page, Search } from '../../books/search.ts';
 import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
+import type { DurableReads } from './durable-reads.ts';
 import type { GivenUp, Outcome, SearchRequest } from './finder.ts';
+import type { GroupCommit } from './group-commit.ts';
 import { endThread, startThread, type ThreadData } from './thread.ts';
-import type { Transactions } from './transactions.ts';
 import type { Wal } from './wal.ts';
 
 /** A thread that searches. It carries out one search after the other, and answers in the same order. */
@@ -41,15 +42,23 @@ export class FinderThread {
 }
 
 export class Searches {
-  readonly #transactions: Transactions;
+  readonly #reads: DurableReads;
+  readonly #commits: GroupCommit;
   readonly #wal: Wal;
   readonly #threads: ThreadData;
   readonly #finder: FinderThread;
   /** Starts with the first long search, since it takes memory. */
   #longFinder: Promise<FinderThread> | undefined;
 
-  constructor(transactions: Transactions, wal: Wal, threads: ThreadData, finder: FinderThread) {
-    this.#transactions = transactions;
+  constructor(
+    reads: DurableReads,
+    commits: GroupCommit,
+    wal: Wal,
+    threads: ThreadData,
+    finder: FinderThread,
+  ) {
+    this.#reads = reads;
+    this.#commits = commits;
     this.#wal = wal;
     this.#threads = threads;
     this.#finder = finder;
@@ -72,13 +81,13 @@ export class Searches {
   async #find(finder: FinderThread, request: SearchRequest): Promise<Page | GivenUp> {
     await this.#wal.shorter();
     const found = await finder.search(request);
-    await this.#transactions.durable(request.deadline - performance.timeOrigin); // it may have seen a write whose sync was in progress
+    await this.#commits.durable(request.deadline - performance.timeOrigin); // it may have seen a write whose sync was in progress
     return found;
   }
 
   async #startLongFinder(): Promise<FinderThread> {
     try {
-      if (this.#longFinder === undefined) this.#transactions.assertInPlace(); // it opens the path again
+      if (this.#longFinder === undefined) this.#reads.assertInPlace(); // it opens the path again
       this.#longFinder ??= FinderThread.start({ ...this.#threads, isLong: true });
       return await this.#longFinder;
     } catch (error) {

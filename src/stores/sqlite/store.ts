@@ -16,7 +16,6 @@ import { FinderThread, Searches } from './searches.ts';
 import { SqliteLog } from './served-log.ts';
 import { openForWriting, sortBeside } from './structure.ts';
 import { endThread, startThread, type ThreadData } from './thread.ts';
-import { Transactions } from './transactions.ts';
 import { HUGE_WAL, sizeAt, Wal, walOf } from './wal.ts';
 
 /** Lists open at once: each holds a connection and keeps the WAL from being emptied. */
@@ -58,17 +57,16 @@ function storeOf(
 ): Store {
   const { path, times, syncing } = threads;
   const reads = new DurableReads(path, db, syncing, times.sqlite);
-  const commits = new GroupCommit(db, path, reads, times.sqlite, onSyncFailed);
+  const bookLog = new BookLog(db);
+  const commits = new GroupCommit(db, path, reads, bookLog, times.sqlite, onSyncFailed);
   const lists = new OpenLists(OPEN_LISTS, times.lists);
   const wal = new Wal(path, times.sqlite);
   checkpoints.on('message', () => {
     if (wal.size > HUGE_WAL) lists.breakOffLong();
   });
-  const bookLog = new BookLog(db);
-  const transactions = new Transactions(path, reads, commits, bookLog, times.sqlite);
-  const books = new SqliteBooks(db, bookLog, transactions, lists, wal, times);
-  const log = new SqliteLog(db, bookLog, transactions, books, times.sqlite);
-  const searches = finder && new Searches(transactions, wal, threads, finder);
+  const books = new SqliteBooks(db, bookLog, reads, commits, lists, wal, times);
+  const log = new SqliteLog(db, bookLog, reads, commits, books, times.sqlite);
+  const searches = finder && new Searches(reads, commits, wal, threads, finder);
   const kept = history * times.history.day;
   const readTo = finder === undefined ? 'number' : INDEXED_TO;
   const pruning = { kept, confirmed: Math.min(kept, times.history.day), readTo };
