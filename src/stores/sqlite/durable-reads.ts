@@ -9,7 +9,7 @@ import { OpenFile } from './file.ts';
 
 export class DurableReads {
   readonly db: DatabaseSync;
-  readonly #file: OpenFile;
+  readonly file: OpenFile;
   readonly #timeout: number;
   readonly #begin;
   readonly #touch;
@@ -25,7 +25,7 @@ export class DurableReads {
    * @param syncing of `ThreadData`.
    */
   constructor(path: string, writing: DatabaseSync, syncing: Int32Array, { read: timeout }: Times['sqlite']) {
-    this.#file = new OpenFile(path);
+    this.file = new OpenFile(path);
     this.#timeout = timeout;
     this.db = new DatabaseSync(path, { readOnly: true, timeout });
     this.#begin = this.db.prepare('begin');
@@ -52,18 +52,13 @@ export class DurableReads {
   /** What is committed at this moment, on a connection that the caller closes. @throws StoreUnavailable */
   snapshot(): DatabaseSync {
     try {
-      this.assertInPlace(); // else its books would be those of another file
-      const db = new DatabaseSync(this.#file.path, { readOnly: true, timeout: this.#timeout });
+      this.file.assertInPlace(); // else its books would be those of another file
+      const db = new DatabaseSync(this.file.path, { readOnly: true, timeout: this.#timeout });
       db.exec('begin');
       return db;
     } catch (error) {
       throw new StoreUnavailable(error);
     }
-  }
-
-  /** @throws Error with what happened to the file. */
-  assertInPlace(): void {
-    this.#file.assertInPlace();
   }
 
   /** Of the file: another one after each commit of a connection other than the writing one. */

@@ -87,7 +87,7 @@ export class Searches {
 
   async #startLongFinder(): Promise<FinderThread> {
     try {
-      if (this.#longFinder === undefined) this.#reads.assertInPlace(); // it opens the path again
+      if (this.#longFinder === undefined) this.#reads.file.assertInPlace(); // it opens the path again
       this.#longFinder ??= FinderThread.start({ ...this.#threads, isLong: true });
       return await this.#longFinder;
     } catch (error) {
