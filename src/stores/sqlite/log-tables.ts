@@ -10,29 +10,24 @@ import { RUN } from '../states.ts';
 /** Milliseconds since 1970, for programs with any version of SQLite. */
 export const NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)";
 
-// A row is about one book, and has its fields before the change. Or it is about new books, from `book` to `last`, and its fields are
-// null. A row about book 0 has only the number of an event or of the beginning, or was emptied by pruning.
 const COLUMNS = withTypes('integer').map(({ name, type }) => `${name} ${type}`);
-const LOG = `create table book_log (
+const TABLES = [
+  // A row is about one book, and has its fields before the change. Or it is about new books, from `book` to `last`, and its fields are
+  // null. A row about book 0 has only the number of an event or of the beginning, or was emptied by pruning.
+  `create table book_log (
     number integer primary key autoincrement, at integer not null, book integer not null, last integer not null,
     ${COLUMNS.join(', ')}, part_of integer
-  ) strict`;
-/** The events. Rows of the log are a part of the event with the number `part_of`. The work is JSON. */
-const EVENTS = `create table book_events (
+  ) strict`,
+  // The events. Rows of the log are a part of the event with the number `part_of`. The work is JSON.
+  `create table book_events (
     number integer primary key, at integer not null, kind text not null, name text, books integer not null default 0, work text
-  ) strict`;
-/**
- * One row: `noted_to` is the mark; `part_of` the event of the transaction in progress; `replaced` the number of the row about the book
- * that was last replaced; `looked` the time at which old rows were last looked for; `began` the number of the beginning, and `has_all`
- * whether there were no books then.
- */
-const STATE = `create table book_log_state (
+  ) strict`,
+  // One row: `noted_to` is the mark; `part_of` the event of the transaction in progress; `replaced` the number of the row about the book
+  // that was last replaced; `looked` the time at which old rows were last looked for; `began` the number of the beginning, and `has_all`
+  // whether there were no books then.
+  `create table book_log_state (
     noted_to integer not null, part_of integer, replaced integer, looked integer, began integer not null, has_all integer not null
-  ) strict`;
-const TABLES = [
-  LOG,
-  EVENTS,
-  STATE,
+  ) strict`,
   'create index book_log_times on book_log (at)',
   'create index book_log_books on book_log (book)',
   'create index book_log_new_books on book_log (book) where last > book',
@@ -163,13 +158,12 @@ export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
   const areThere = (definitions: readonly string[]) =>
     definitions.every((definition) => found.some((one) => one.definition === definition.toLowerCase()));
   const hasTables = areThere(TABLES);
-  const isOld = found.some(({ name }) => String(name).startsWith('book_index'));
   if (hasTables)
     db.exec(
       `update sqlite_sequence set seq = coalesce((select max(number) from book_log), 0) where ${IS_AT_END}`,
     );
   const isFilled = () => db.prepare(LOOK).get()?.isFilled === 1;
-  if (hasTables && areThere(TRIGGERS) && !isOld && isFilled() && !lacksChanges) return;
+  if (hasTables && areThere(TRIGGERS) && isFilled() && !lacksChanges) return;
   for (const { type, name } of found) if (type === 'trigger') db.exec(`drop trigger ${name}`);
   const tables = ['book_log', 'book_log_state', 'book_events'].map((name) => `drop table if exists ${name}`);
   if (!hasTables) db.exec([...tables, ...TABLES].join(';'));
