@@ -171,7 +171,10 @@ export class Undo {
 
   /** Takes the next part back. @returns how far it is then; undefined if there is no such undo. */
   async continue(deadline?: number): Promise<UndoProgress | undefined> {
-    this.#ids ??= await this.#log.read((log) => this.#readIds(log), deadline);
+    this.#ids ??= await this.#log.read(async (log) => {
+      const work = workOf(await log.event(this.number));
+      return new Ids(work === undefined ? [] : await log.booksOf(work.selection));
+    }, deadline);
     const ids = this.#ids;
     return await this.#log.write(async (log) => {
       if (workOf(await log.event(this.number)) === undefined) return undefined; // no change becomes a part of it
@@ -180,11 +183,6 @@ export class Undo {
       if (event === undefined || work === undefined) return undefined;
       return await takeBack(log, event, work, ids, PART);
     }, deadline);
-  }
-
-  async #readIds(log: LogReader): Promise<Ids> {
-    const work = workOf(await log.event(this.number));
-    return new Ids(work === undefined ? [] : await log.booksOf(work.selection));
   }
 }
 
