@@ -34,6 +34,26 @@ const TABLES = [
   'create index book_log_parts on book_log (part_of) where part_of is not null',
 ];
 
+/** Builds before the release kept events in the log, as rows about book 0 with the name as the title. */
+const IS_OLDER = `
+  select 1 from pragma_table_info('book_log') as log cross join pragma_table_info('book_log_state') as state
+  where log.name = 'event' and state.name = 'looked'`;
+const MOVE_EVENTS = `
+  ${EVENTS};
+  insert into book_events (number, at, kind, name, books)
+    select number, at, event, title, (select coalesce(sum(last - book + 1), 0) from book_log where part_of = events.number and book > 0)
+    from book_log as events where book = 0 and event in ('import', 'undo');
+  alter table book_log_state rename to book_log_state_before;
+  ${STATE};
+  insert into book_log_state (noted_to, looked, began, has_all)
+    select noted_to, looked, coalesce(beginning.number, 0), coalesce(beginning.year = 0, 0)
+    from book_log_state_before left join (
+      select max(number) as number, year from book_log where book = 0 and event = 'beginning'
+    ) as beginning;
+  drop table book_log_state_before;
+  update book_log set ${FIELD_NAMES.map((name) => `${name} = null`)} where book = 0;
+  alter table book_log drop column event`;
+
 /** SQL for the mark. */
 export const NOTED_TO = '(select noted_to from book_log_state)';
 /** SQL for the highest id in the sequence of new books. */
@@ -154,6 +174,10 @@ export class LogGuard {
  * @param lacksChanges whether the log begins again in any case.
  */
 export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
+  if (db.prepare(IS_OLDER).get() !== undefined) {
+    dropTriggers(db);
+    db.exec([MOVE_EVENTS, ...TRIGGERS].join(';'));
+  }
   const found = db.prepare(DEFINITIONS).all();
   const areThere = (definitions: readonly string[]) =>
     definitions.every((definition) => found.some((one) => one.definition === definition.toLowerCase()));
@@ -164,7 +188,7 @@ export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
     );
   const isFilled = () => db.prepare(LOOK).get()?.isFilled === 1;
   if (hasTables && areThere(TRIGGERS) && isFilled() && !lacksChanges) return;
-  for (const { type, name } of found) if (type === 'trigger') db.exec(`drop trigger ${name}`);
+  dropTriggers(db);
   const tables = ['book_log', 'book_log_state', 'book_events'].map((name) => `drop table if exists ${name}`);
   if (!hasTables) db.exec([...tables, ...TABLES].join(';'));
   // An older index would miss the changes before this beginning.
@@ -175,4 +199,9 @@ export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
     insert into book_log (at, book, last) values (${NOW}, 0, 0);
     delete from book_log_state;
     insert into book_log_state (noted_to, began, has_all) values (${HIGHEST}, last_insert_rowid(), ${HIGHEST} = 0)`);
+}
+
+function dropTriggers(db: DatabaseSync): void {
+  for (const { type, name } of db.prepare(DEFINITIONS).all())
+    if (type === 'trigger') db.exec(`drop trigger ${name}`);
 }
