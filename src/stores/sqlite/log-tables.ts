@@ -11,6 +11,18 @@ import { RUN } from '../states.ts';
 export const NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)";
 
 const COLUMNS = withTypes('integer').map(({ name, type }) => `${name} ${type}`);
+/** The events. Rows of the log are a part of the event with the number `part_of`. The work is JSON. */
+const EVENTS = `create table book_events (
+    number integer primary key, at integer not null, kind text not null, name text, books integer not null default 0, work text
+  ) strict`;
+/**
+ * One row: `noted_to` is the mark; `part_of` the event of the transaction in progress; `replaced` the number of the row about the book
+ * that was last replaced; `looked` the time at which old rows were last looked for; `began` the number of the beginning, and `has_all`
+ * whether there were no books then.
+ */
+const STATE = `create table book_log_state (
+    noted_to integer not null, part_of integer, replaced integer, looked integer, began integer not null, has_all integer not null
+  ) strict`;
 const TABLES = [
   // A row is about one book, and has its fields before the change. Or it is about new books, from `book` to `last`, and its fields are
   // null. A row about book 0 has only the number of an event or of the beginning, or was emptied by pruning.
@@ -18,16 +30,8 @@ const TABLES = [
     number integer primary key autoincrement, at integer not null, book integer not null, last integer not null,
     ${COLUMNS.join(', ')}, part_of integer
   ) strict`,
-  // The events. Rows of the log are a part of the event with the number `part_of`. The work is JSON.
-  `create table book_events (
-    number integer primary key, at integer not null, kind text not null, name text, books integer not null default 0, work text
-  ) strict`,
-  // One row: `noted_to` is the mark; `part_of` the event of the transaction in progress; `replaced` the number of the row about the book
-  // that was last replaced; `looked` the time at which old rows were last looked for; `began` the number of the beginning, and `has_all`
-  // whether there were no books then.
-  `create table book_log_state (
-    noted_to integer not null, part_of integer, replaced integer, looked integer, began integer not null, has_all integer not null
-  ) strict`,
+  EVENTS,
+  STATE,
   'create index book_log_times on book_log (at)',
   'create index book_log_books on book_log (book)',
   'create index book_log_new_books on book_log (book) where last > book',
