@@ -6,7 +6,6 @@ import { type Arguments, type Command, type CommandContext, UsageError } from '.
 import { ROWS } from './config.ts';
 import { type Environment, misnamed } from './environment.ts';
 import { OperatorError } from './operator-error.ts';
-import { helpEntry } from './terminal/help-entry.ts';
 import { writeLine } from './terminal/printable.ts';
 import { TIMES } from './times.ts';
 import { version } from './version.ts';
@@ -37,6 +36,10 @@ A catalogue of books: JSON over HTTP.
 ${Object.entries(COMMANDS)
   .map(([name, [about]]) => `  ${name.padEnd(12)}${about}\n`)
   .join('')}`;
+
+/** Widths in characters: a line of the meaning, and the name before it. */
+const MEANING_WIDTH = 72;
+const NAME_WIDTH = 23;
 
 export const ENVIRONMENT = `The configuration is in environment variables, all of them optional:
 
@@ -125,4 +128,15 @@ function readArguments(
     throw new UsageError(`${call} takes ${names}, but got ${given || 'none'}. See ${call} --help.`);
   }
   return { options: values, operands: positionals };
+}
+
+/** A name and its meaning, as lines of a help text. @param meaning in Markdown. */
+function helpEntry(name: string, meaning: string): string {
+  const lines = [''];
+  for (const word of meaning.replaceAll('`', '').split(' ')) {
+    const longer = `${lines.at(-1)} ${word}`;
+    if (longer.length > MEANING_WIDTH) lines.push(` ${word}`);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines.map((line, index) => `  ${(index === 0 ? name : '').padEnd(NAME_WIDTH)}${line}\n`).join('');
 }

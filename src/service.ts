@@ -1,4 +1,6 @@
-// Owns: the order of opening (store, then the ports) and of closing (ports, requests, store).
+// Owns: the order of opening (store, then the ports) and of closing (ports, requests, store); the metrics of the service, whose
+// numbers are kept where they arise and read when the metrics are requested.
+// Does not: have metrics with secrets, or with labels whose values a client can make up.
 
 import { BlockList, isIPv6 } from 'node:net';
 import { promisify } from 'node:util';
@@ -7,15 +9,16 @@ import { RequestCounts } from './api/request-counts.ts';
 import { credentialCheck } from './auth/credentials.ts';
 import { LoginGuard } from './auth/login-guard.ts';
 import { Tokens } from './auth/tokens.ts';
+import type { BatchFigures } from './books/batches.ts';
 import { Catalogue } from './books/catalogue.ts';
 import type { Config } from './config.ts';
+import type { Counts } from './counts.ts';
 import { roomForMore } from './http/room.ts';
 import { listen, listenIfFree, PortRefused } from './listen.ts';
 import type { Log } from './log/log.ts';
 import { type MetricName, metric } from './metrics/descriptions.ts';
 import { measureProcess } from './metrics/process.ts';
 import type { Metric } from './metrics/prometheus.ts';
-import { serviceMetrics } from './service-metrics.ts';
 import { describeStore, readDbUrl } from './stores/open.ts';
 import type { Times } from './times.ts';
 import { within } from './within.ts';
@@ -108,8 +111,24 @@ export async function startService(
     async metrics() {
       const counts = served.map(({ server }) => promisify(server.getConnections.bind(server))());
       const connections = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+      const ofBatches = (name: MetricName, read: (figures: BatchFigures) => Counts) => {
+        const all = Object.entries(catalogue.batches);
+        return metric(
+          name,
+          Object.fromEntries(all.map(([operation, figures]) => [operation, read(figures)])),
+        );
+      };
       return [
-        ...serviceMetrics(requests, connections, catalogue, guard.outcomes),
+        metric('http_requests_total', requests.answers),
+        metric('http_request_duration_seconds', requests.durations),
+        metric('http_connections', connections),
+        ofBatches('batch_size', ({ sizes }) => sizes ?? {}),
+        ofBatches('batch_duration_seconds', ({ durations }) => durations),
+        ofBatches('batches_in_flight', ({ inFlight }) => inFlight),
+        ofBatches('waiting_calls', ({ waiting }) => waiting),
+        metric('waiting_followers', catalogue.followers.count),
+        metric('store_errors_total', requests.storeFaults),
+        metric('logins_total', guard.outcomes),
         ...Object.entries(store.counts()).map(([name, counts]) => metric(name as MetricName, counts)),
         ...(await measurement.metrics()),
       ];

@@ -4,7 +4,7 @@
 
 import { PAGE } from '../../src/api/query.ts';
 import { BOOK_FIELDS } from '../../src/books/book.ts';
-import { describeFilter, FILTER_NAMES, LARGEST_PAGE, LONGEST_TEXT } from '../../src/books/search.ts';
+import { FILTERS, LARGEST_PAGE, LONGEST_TEXT } from '../../src/books/search.ts';
 import type { Schema } from './responses.ts';
 
 interface Parameter {
@@ -16,9 +16,8 @@ interface Parameter {
 const FIELDS = '(title|author|year|id)';
 
 /** By name, in the order of the documents. */
-const FILTERS = Object.fromEntries(
-  FILTER_NAMES.map((name): [string, Parameter] => {
-    const { help, example } = describeFilter(name);
+const OF_FILTERS = Object.fromEntries(
+  Object.entries(FILTERS).map(([name, { help, example }]): [string, Parameter] => {
     const { type, minimum, maximum } = BOOK_FIELDS.year;
     const value =
       typeof example === 'string' ? { type: 'string', maxLength: LONGEST_TEXT } : { type, minimum, maximum };
@@ -28,7 +27,7 @@ const FILTERS = Object.fromEntries(
 
 /** By name. */
 export const IN_QUERY: Readonly<Record<string, Parameter>> = {
-  ...FILTERS,
+  ...OF_FILTERS,
   sort: {
     description:
       'the order: `title`, `author`, `year`, `id` or several of them, separated by commas, each with `-` for ' +

@@ -5,7 +5,6 @@ import { readBookChanges } from '../books/book.ts';
 import {
   completed,
   type Filters,
-  isFilterName,
   isRelevance,
   LARGEST_PAGE,
   type Page,
@@ -138,7 +137,7 @@ function read(name: string, value: string, found: Parameters): boolean {
       found.offset = readNumber(value);
       return found.offset !== undefined && found.cursor === undefined;
   }
-  const filters = isFilterName(name) ? readFilter(name, value) : undefined;
+  const filters = readFilter(name, value);
   if (filters === undefined) return false;
   found.filters.push(filters);
   if (name === 'q' && filters.words.length > 0) found.words = value;

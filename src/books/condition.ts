@@ -29,12 +29,8 @@ export function tagOfText(text: string): string {
   return hash('sha256', text, 'base64url').slice(0, TAG_LENGTH);
 }
 
-function includesTag(tags: Tags, tag: string): boolean {
-  return tags === '*' || tags.includes(tag);
-}
-
-export function meets(book: Book, { match, noneMatch }: Condition): boolean {
+export function meets(book: Book, { match = '*', noneMatch = [] }: Condition): boolean {
   const tag = tagOf(book);
-  if (match !== undefined && !includesTag(match, tag)) return false;
-  return noneMatch === undefined || !includesTag(noneMatch, tag);
+  const isAmong = (tags: Tags) => tags === '*' || tags.includes(tag);
+  return isAmong(match) && !isAmong(noneMatch);
 }

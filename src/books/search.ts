@@ -101,7 +101,7 @@ interface Filter {
 }
 
 /** By name (rule F2). */
-const FILTERS = {
+export const FILTERS = {
   q: {
     read: contains(undefined),
     help: `words in the title or the author, up to ${MOST_WORDS}; \`quij*\` is every word that starts so, from three letters on`,
@@ -130,23 +130,11 @@ const FILTERS = {
   },
 } as const satisfies Readonly<Record<string, Filter>>;
 
-export type FilterName = keyof typeof FILTERS;
-
-export const FILTER_NAMES = Object.keys(FILTERS) as readonly FilterName[];
-
-export function isFilterName(name: string): name is FilterName {
-  return Object.hasOwn(FILTERS, name);
-}
-
-/** Its help and an example of its value. */
-export function describeFilter(name: FilterName): Pick<Filter, 'help' | 'example'> {
-  return FILTERS[name];
-}
-
-/** @returns undefined if the value of the filter is invalid. */
-export function readFilter(name: FilterName, value: string): Filters | undefined {
+/** @returns undefined if there is no such filter, or its value is invalid. */
+export function readFilter(name: string, value: string): Filters | undefined {
   const isTooLong = value.length > LONGEST_TEXT && [...value].length > LONGEST_TEXT;
-  return isTooLong ? undefined : FILTERS[name].read(value);
+  if (isTooLong || !Object.hasOwn(FILTERS, name)) return undefined;
+  return FILTERS[name as keyof typeof FILTERS].read(value);
 }
 
 /** @param query that is searched for. */

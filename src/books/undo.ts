@@ -129,7 +129,8 @@ export class Undo {
     once: Once | undefined,
     deadline?: number,
   ): Promise<UndoOutcome> {
-    const plan = await changes.read((log) => planOf(log, request, once), deadline);
+    const read = async (log: LogReader) => (await knownFor(log, once)) ?? planOf(log, request);
+    const plan = await changes.read(read, deadline);
     if (typeof plan === 'string') return plan;
     const begun = 'known' in plan ? plan : await changes.write((log) => beginStep(log, plan, once), deadline);
     if (typeof begun === 'string') return begun;
@@ -150,12 +151,11 @@ export class Undo {
     onProgress: (progress: UndoProgress) => void,
   ): Promise<UndoProgress | NotUndone> {
     return changes.read(async (log) => {
-      const selection = await log.select(request);
-      if (typeof selection === 'string') return selection;
-      const ranges = await log.booksOf(selection);
-      const ids = new Ids(ranges);
+      const plan = await planOf(log, request);
+      if (typeof plan === 'string') return plan;
+      const { selection, ids } = plan;
       const left: number[] = [];
-      const progress = { ...NOTHING, books: countOf(ranges), left };
+      const progress = { ...NOTHING, books: plan.books, left };
       for (let through = 0; progress.checked < progress.books; onProgress(progress)) {
         const books = await log.past(ids.next(through, TOGETHER), selection);
         const { restored, leftAlone } = decisionsOn(books);
@@ -171,7 +171,10 @@ export class Undo {
 
   /** Takes the next part back. @returns how far it is then; undefined if there is no such undo. */
   async continue(deadline?: number): Promise<UndoProgress | undefined> {
-    this.#ids ??= await this.#log.read((log) => this.#readIds(log), deadline);
+    this.#ids ??= await this.#log.read(async (log) => {
+      const work = workOf(await log.event(this.number));
+      return new Ids(work === undefined ? [] : await log.booksOf(work.selection));
+    }, deadline);
     const ids = this.#ids;
     return await this.#log.write(async (log) => {
       if (workOf(await log.event(this.number)) === undefined) return undefined; // no change becomes a part of it
@@ -181,29 +184,17 @@ export class Undo {
       return await takeBack(log, event, work, ids, PART);
     }, deadline);
   }
-
-  async #readIds(log: LogReader): Promise<Ids> {
-    const work = workOf(await log.event(this.number));
-    return new Ids(work === undefined ? [] : await log.booksOf(work.selection));
-  }
 }
 
-async function planOf(
-  log: LogReader,
-  request: UndoRequest,
-  once: Once | undefined,
-): Promise<Plan | Known | NotUndone> {
-  if (once !== undefined) {
-    const known = await knownFor(log, once);
-    if (known !== undefined) return known;
-  }
+async function planOf(log: LogReader, request: UndoRequest): Promise<Plan | NotUndone> {
   const selection = await log.select(request);
   if (typeof selection === 'string') return selection;
   const ranges = await log.booksOf(selection);
   return { selection, ids: new Ids(ranges), books: countOf(ranges) };
 }
 
-async function knownFor(log: LogReader, once: Once): Promise<Known | undefined> {
+async function knownFor(log: LogReader, once: Once | undefined): Promise<Known | undefined> {
+  if (once === undefined) return undefined;
   const known = await log.known(once.key);
   if (known === undefined) return undefined;
   if (known.fingerprint !== once.fingerprint) return 'conflict';

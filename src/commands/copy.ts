@@ -1,10 +1,11 @@
 // Owns: `copy`: all books of one store into another one, with their ids.
 
+import { asCsv } from '../books/line.ts';
 import { reasonOf } from '../error-words.ts';
 import { limitHeapGrowth } from '../import/memory.ts';
 import { OperatorError } from '../operator-error.ts';
 import { type BulkStore, booksOf, UnknownOutcome } from '../stores/bulk.ts';
-import { Checksum, checksumOf } from '../stores/checksum.ts';
+import { checksumOf, startChecksum } from '../stores/checksum.ts';
 import { describeStore, readDbUrl, type StoreAt } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
 import { writeLine } from '../terminal/printable.ts';
@@ -81,20 +82,20 @@ async function copy(
       const total = await source.count();
       const progress = new Progress(context);
       try {
-        const read = new Checksum();
+        const read = startChecksum();
         let books = 0;
         async function* watched() {
           for await (const batch of booksOf(source)) {
             context.signal.throwIfAborted();
             yield batch;
-            read.addBooks(batch);
+            read.update(batch.map(asCsv).join(''));
             books += batch.length;
             progress.at('books', books, total);
           }
         }
         await target.insertWithIds(watched());
         await target.reserveIdsThrough(await source.lastId());
-        const checksum = read.digest();
+        const checksum = read.digest('hex');
         if ((await target.count()) !== books || (await checksumOf(target)) !== checksum) {
           throw new Error('TO differs from the books that were read');
         }

@@ -42,6 +42,7 @@ const DAMAGES = {
 /** Notes for the index, as builds before version 1.1 made them. */
 const OLDER = {
   SQLite: `
+    drop trigger book_log_on_update;
     create table book_index_queue (id integer primary key) strict;
     create trigger book_index_on_update after update on books
       begin insert or ignore into book_index_queue select old.id where old.id <= (select indexed_to from book_index_state); end;

@@ -2,7 +2,7 @@
 
 import { pageHeaders, readQuery } from '../../src/api/query.ts';
 import { fold } from '../../src/books/folding.ts';
-import { type FilterName, type Place, readFilter } from '../../src/books/search.ts';
+import { type Place, readFilter } from '../../src/books/search.ts';
 import { indexText, termsOf } from '../../src/books/words.ts';
 import { assertSame, type Reader } from './reader.ts';
 
@@ -96,7 +96,7 @@ function isValid(name: string, value: string): boolean {
 }
 
 /** The filters whose words or texts a title has itself. */
-const OWN: readonly FilterName[] = ['q', 'title_contains', 'title', 'title_starts_with'];
+const OWN = ['q', 'title_contains', 'title', 'title_starts_with'];
 
 export const words: Reader = ({ content }) => {
   const title = content.toString();

@@ -9,7 +9,7 @@ import { setImmediate } from 'node:timers/promises';
 import { companionsOf } from '../../disk.ts';
 import { finalPath } from '../../final-path.ts';
 import type { Times } from '../../times.ts';
-import { Checksum } from '../checksum.ts';
+import { startChecksum } from '../checksum.ts';
 import { hasBooks, openExisting, openForWriting } from './structure.ts';
 import { AS_CSV, chunksOf, IN_FILE } from './text.ts';
 
@@ -101,12 +101,12 @@ function assertSound(db: DatabaseSync): void {
 }
 
 async function contentOf(db: DatabaseSync, onProgress: OnProgress): Promise<Content> {
-  const checksum = new Checksum();
+  const checksum = startChecksum();
   const counts = db.prepare('select count(*) as books, max(id) as lastId from books').get();
   for (const { text, last } of chunksOf(db, AS_CSV, IN_FILE)) {
-    checksum.addText(`${text}\n`);
+    checksum.update(`${text}\n`);
     onProgress('ids read', last, Number(counts?.lastId));
     await setImmediate(); // signals are handled here
   }
-  return { books: Number(counts?.books), checksum: checksum.digest() };
+  return { books: Number(counts?.books), checksum: checksum.digest('hex') };
 }

@@ -72,11 +72,11 @@ const IS_WHOLE = `
   select (select count(*) from books) = (select count(*) from book_index)
     and (select max(id) from books) is (select max(id) from book_index) as isWhole`;
 
-/** Ids that were never given are also counted, since counting the books would read all of them. */
-const UNINDEXED = `
+/** About how many books are not indexed. Ids that were never given are also counted, since counting the books would read all of them. */
+export const UNINDEXED = `
   select coalesce((select sum(last - book + 1) from book_log where number > position and book > 0), 0)
     + max(0, ${HIGHEST} - ${NOTED_TO})
-    + max(0, min(last, (select coalesce(max(id), 0) from books)) - next + 1) as books
+    + max(0, min(last, (select coalesce(max(id), 0) from books)) - next + 1) as count
   from book_index_state`;
 
 /** Texts are cut to what is indexed: no fewer characters than UTF-16 units. */
@@ -95,15 +95,6 @@ export interface IndexState extends LogPosition {
   readonly follows: 0 | 1 | null;
   /** A text that differs after every write of a book. */
   readonly written: string;
-}
-
-/** About how many books are not indexed; undefined if there is no index. */
-export function countUnindexed(db: DatabaseSync): number | undefined {
-  try {
-    return Number(db.prepare(UNINDEXED).get()?.books);
-  } catch {
-    return undefined;
-  }
 }
 
 export class SqliteIndex {
@@ -173,7 +164,7 @@ export class SqliteIndex {
 
   /** About how many books are not indexed. */
   get unindexed(): number {
-    return Number(this.#prepare(UNINDEXED).get()?.books);
+    return Number(this.#prepare(UNINDEXED).get()?.count);
   }
 
   /**

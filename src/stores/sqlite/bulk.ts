@@ -19,6 +19,7 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { FIND } from './books.ts';
 import { isOfKind, SQLITE_IOERR } from './faults.ts';
 import { OpenStore } from './file.ts';
 import { BookLog } from './log.ts';
@@ -33,7 +34,7 @@ import {
   untilFree,
 } from './structure.ts';
 import { AS_CSV, AS_JSON, chunksOf, IN_FILE } from './text.ts';
-import { SqliteLogReader, SqliteLogWriter } from './undo.ts';
+import { SqliteLogWriter } from './undo.ts';
 
 /** Books stored by one statement: most of the cost of a statement is the call. A full batch of an import has 120. */
 const STATEMENT_BOOKS = 40;
@@ -76,26 +77,26 @@ export async function openSqliteBulk(
 ): Promise<BulkStore | undefined> {
   sortBeside(file);
   if (mode === 'write') {
-    return new SqliteBulk(await openForWriting(file, times), times, 'write', new OpenStore(file));
+    return new SqliteBulk(await openForWriting(file, times), times, new OpenStore(file));
   }
   const db = openCatalogue(file, times);
-  return db && new SqliteBulk(db, times, 'read');
+  return db && new SqliteBulk(db, times);
 }
 
 /** An empty store in a temporary file, which SQLite removes when it is closed or the process dies. */
 export function openTemporaryBulk(times: Times['sqlite']): BulkStore {
   const db = new DatabaseSync('');
   createStructure(db);
-  return new SqliteBulk(db, times, 'write');
+  return new SqliteBulk(db, times);
 }
 
 class SqliteBulk implements BulkStore {
   readonly #db: DatabaseSync;
-  readonly #mode: BulkMode;
   readonly #times: Times['sqlite'];
-  /** Undefined if nothing is committed there that must last. */
+  /** Undefined if nothing is written there, or nothing that must last. */
   readonly #store: OpenStore | undefined;
-  #bookLog: BookLog | undefined;
+  readonly #bookLog: BookLog;
+  readonly #logWriter: SqliteLogWriter;
   /** The number of the event that all writes are a part of. */
   #event: number | undefined;
   /** Books that were stored in the transaction. */
@@ -104,16 +105,16 @@ class SqliteBulk implements BulkStore {
 
   readonly log: ChangeLog = {
     read: async (read) => {
-      if (this.#mode === 'write') await this.inTransaction(async () => {}); // notes the new books of other programs
-      return this.inSnapshot(() => read(new SqliteLogReader(this.#db, Number.POSITIVE_INFINITY)));
+      if (this.#store !== undefined) await this.inTransaction(async () => {}); // notes the new books of other programs
+      return this.inSnapshot(() => read(this.#logWriter));
     },
-    write: (write) =>
-      this.inTransaction(() => write(new SqliteLogWriter(this.#db, this.#log, Number.POSITIVE_INFINITY))),
+    write: (write) => this.inTransaction(() => write(this.#logWriter)),
   };
 
-  constructor(db: DatabaseSync, times: Times['sqlite'], mode: BulkMode, store?: OpenStore) {
+  constructor(db: DatabaseSync, times: Times['sqlite'], store?: OpenStore) {
     this.#db = db;
-    this.#mode = mode;
+    this.#bookLog = new BookLog(db);
+    this.#logWriter = new SqliteLogWriter(db, Number.POSITIVE_INFINITY);
     this.#prepare = preparing(db);
     this.#times = times;
     this.#store = store;
@@ -124,14 +125,13 @@ class SqliteBulk implements BulkStore {
   }
 
   async inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#mode === 'read') return this.inSnapshot(work);
     const result = await this.#inTransaction('begin immediate', async () => {
-      this.#log.noteNew();
+      this.#bookLog.noteNew();
       this.#stored = 0;
-      if (this.#event !== undefined) this.#log.resume(this.#event);
+      if (this.#event !== undefined) await this.#logWriter.resume(this.#event);
       const result = await work();
-      this.#log.noteNew();
-      if (this.#event !== undefined) this.#log.end(this.#event, this.#stored, undefined);
+      this.#bookLog.noteNew();
+      if (this.#event !== undefined) await this.#logWriter.end(this.#event, this.#stored);
       return result;
     });
     await setTimeout(this.#times.bulkPause); // other processes write, and signals are handled
@@ -151,7 +151,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async find(ids: readonly number[]): Promise<readonly Book[]> {
-    const find = this.#prepare(`select ${ID_AND_FIELDS} from books where id = ?`);
+    const find = this.#prepare(FIND);
     return ids.flatMap((id) => (find.get(id) as Book | undefined) ?? []);
   }
 
@@ -278,12 +278,6 @@ class SqliteBulk implements BulkStore {
   #countNew(first: number, last: number): StoredBooks {
     const counts = this.#prepare(`select ${COUNTS} from ${NEW_ROWS}`).get(first, last);
     return storedBooks(counts as unknown as Counts);
-  }
-
-  /** Prepared when it is needed: a file that is only read may be of another program. */
-  get #log(): BookLog {
-    this.#bookLog ??= new BookLog(this.#db);
-    return this.#bookLog;
   }
 
   #insert<Name extends string>(

@@ -1,12 +1,16 @@
 // Owns: the connection that reads single books of a SQLite file, on the calling thread: a read costs microseconds. It sees
 // what is durable: from before a commit until the sync of the WAL has ended, it stays at the snapshot of before. If another
-// process commits meanwhile, it moves on, since that process may answer at once (rule 28).
+// process commits meanwhile, it moves on, since that process may answer at once (rule 28). And other connections that keep a snapshot.
 
 import { DatabaseSync } from 'node:sqlite';
+import { StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
+import { OpenFile } from './file.ts';
 
 export class DurableReads {
   readonly db: DatabaseSync;
+  readonly file: OpenFile;
+  readonly #timeout: number;
   readonly #begin;
   readonly #touch;
   readonly #commit;
@@ -21,6 +25,8 @@ export class DurableReads {
    * @param syncing of `ThreadData`.
    */
   constructor(path: string, writing: DatabaseSync, syncing: Int32Array, { read: timeout }: Times['sqlite']) {
+    this.file = new OpenFile(path);
+    this.#timeout = timeout;
     this.db = new DatabaseSync(path, { readOnly: true, timeout });
     this.#begin = this.db.prepare('begin');
     this.#touch = this.db.prepare('select 1 from books limit 1');
@@ -29,18 +35,29 @@ export class DurableReads {
     this.#syncing = syncing;
   }
 
-  /** Reads one state of the books. @throws the error of SQLite. */
-  read<Result>(work: () => Result): Result {
-    if (this.#isHeld && this.version !== this.#version) this.release();
-    if (this.#isHeld) {
-      if (!this.db.isTransaction) throw new Error('the snapshot of what is durable was lost');
-      return work();
-    }
-    this.#begin.run();
+  /** Reads one state of the books. @throws StoreUnavailable */
+  read<Result>(work: (db: DatabaseSync) => Result): Result {
     try {
-      return work();
+      if (this.#isHeld && this.version !== this.#version) this.release();
+      if (!this.#isHeld) this.#begin.run();
+      else if (!this.db.isTransaction) throw new Error('the snapshot of what is durable was lost');
+      return work(this.db);
+    } catch (error) {
+      throw new StoreUnavailable(error);
     } finally {
-      this.#end();
+      if (!this.#isHeld) this.#end();
+    }
+  }
+
+  /** What is committed at this moment, on a connection that the caller closes. @throws StoreUnavailable */
+  snapshot(): DatabaseSync {
+    try {
+      this.file.assertInPlace(); // else its books would be those of another file
+      const db = new DatabaseSync(this.file.path, { readOnly: true, timeout: this.#timeout });
+      db.exec('begin');
+      return db;
+    } catch (error) {
+      throw new StoreUnavailable(error);
     }
   }
 

@@ -5,7 +5,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Page, Search, WantedWord } from '../../books/search.ts';
-import { StoreUnavailable } from '../../books/store.ts';
+import { type StoreFault, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { MOST_AT_ONCE, Pace } from '../book-index.ts';
 import { findPage, type SearchableIndex } from '../search-pages.ts';
@@ -13,7 +13,7 @@ import type { Statement } from '../search-sql.ts';
 import { SqliteIndex } from './book-index.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
 import { now, openForIndexing, PAUSE, retryWhileBusy } from './structure.ts';
-import type { ThreadData, ThreadMessage, Ticketed } from './thread.ts';
+import type { ThreadData } from './thread.ts';
 
 export interface SearchRequest {
   readonly search: Search;
@@ -26,22 +26,26 @@ export interface SearchRequest {
 /** The answer of a search that takes long: about how many books were not indexed when it began. */
 export type GivenUp = Pick<Page, 'unindexed'>;
 
+/** The outcome of a search. */
+export type Outcome =
+  | { readonly answer: Page | GivenUp }
+  | { readonly reason: string; readonly fault?: StoreFault };
+
 function serve(port: MessagePort, data: ThreadData): void {
   const finder = new SqliteFinder(data);
   if (!data.isLong) finder.keepIndex();
-  const say = (message: ThreadMessage<Page | GivenUp>) => port.postMessage(message);
-  port.on('message', async (message: Ticketed<SearchRequest> | 'close') => {
+  const say = (outcome: Outcome) => port.postMessage(outcome);
+  port.on('message', async (message: SearchRequest | 'close') => {
     if (message === 'close') {
       finder.close();
       port.close();
       return;
     }
-    const { ticket } = message;
     try {
-      say({ ticket, answer: await finder.search(message) });
+      say({ answer: await finder.search(message) });
     } catch (error) {
       const { message: reason, kind: fault } = error as StoreUnavailable;
-      say({ ticket, reason, fault });
+      say({ reason, fault });
     }
   });
   port.postMessage('ready');

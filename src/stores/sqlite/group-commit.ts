@@ -12,6 +12,7 @@ import { within } from '../../within.ts';
 import type { DurableReads } from './durable-reads.ts';
 import { isFailedSync, isOfKind, SQLITE_BUSY, SQLITE_CONSTRAINT } from './faults.ts';
 import { OpenStore } from './file.ts';
+import type { BookLog } from './log.ts';
 
 interface Write {
   readonly carryOut: () => unknown;
@@ -31,15 +32,19 @@ export class GroupCommit {
   /** A descriptor of the WAL. One of the file itself would release SQLite's locks on it when it is closed (POSIX). */
   readonly #wal: number;
   readonly #reads: DurableReads;
+  readonly #log: BookLog;
   readonly #times: Times['sqlite'];
   readonly #onSyncFailed: (reason: string) => void;
   readonly #waiting: Write[] = [];
+  /** Called after each transaction. */
+  readonly watches = new Set<() => void>();
   #working: Promise<void> | undefined;
   #syncing: Promise<void> | undefined;
 
   /**
    * @param db that no other code uses.
    * @param reads of the same process, which see each commit once it is durable.
+   * @param log which begins again before the next write if another program has damaged it.
    * @param onSyncFailed ends the process: the system may have dropped pages that it could not write, so that a second sync would
    *   succeed and prove nothing.
    */
@@ -47,6 +52,7 @@ export class GroupCommit {
     db: DatabaseSync,
     path: string,
     reads: DurableReads,
+    log: BookLog,
     times: Times['sqlite'],
     onSyncFailed: (reason: string) => void,
   ) {
@@ -56,6 +62,7 @@ export class GroupCommit {
     this.#store = new OpenStore(path);
     this.#wal = openSync(`${path}-wal`, 'r+');
     this.#reads = reads;
+    this.#log = log;
     this.#times = times;
     this.#onSyncFailed = onSyncFailed;
   }
@@ -64,7 +71,7 @@ export class GroupCommit {
    * Carries a write out within a transaction.
    * @param carryOut may be called again, if the transaction in which it was carried out has failed. If it takes long, it lets
    *   other work run.
-   * @param deadline after which it is not started (on the clock of `performance.now()`).
+   * @param deadline after which it is not started (on the clock of `performance.now()`). It waits no longer than `times.write`.
    * @param isAlone whether no other write may join its transaction.
    * @returns its answer, once it is durable.
    * @throws StoreUnavailable; the write has had no effect then.
@@ -75,7 +82,8 @@ export class GroupCommit {
     isAlone = false,
   ): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-    this.#waiting.push({ carryOut, deadline, isAlone, resolve, reject });
+    const latest = Math.min(performance.now() + this.#times.write, deadline);
+    this.#waiting.push({ carryOut, deadline: latest, isAlone, resolve, reject });
     this.#working ??= this.#work();
     return promise as Promise<Answer>;
   }
@@ -138,6 +146,7 @@ export class GroupCommit {
   async #carryOut(group: readonly Write[]): Promise<void> {
     const answers: unknown[] = [];
     try {
+      this.#log.keep();
       for (const { carryOut } of group) answers.push(await carryOut());
       this.#store.assertInPlace();
       this.#reads.hold();
@@ -150,6 +159,7 @@ export class GroupCommit {
     await this.#sync();
     this.#reads.release();
     for (const [position, { resolve }] of group.entries()) resolve(answers[position]);
+    for (const onWrite of this.watches) onWrite();
   }
 
   /** Writes the WAL to disk. Never resolves if that fails. */

@@ -6,10 +6,10 @@ import type { PageOfChanges, States } from '../../books/change-log.ts';
 import { HEAVY } from '../../books/store.ts';
 import { FIELDS } from '../columns.ts';
 import { asBook, BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
-import { about, BEGINNING, type LogPosition, LogReader, newestOf } from './log.ts';
-import { HAS_NEW, LogGuard } from './log-tables.ts';
+import { FIND } from './books.ts';
+import { about, BEGINNING, IS_ANY_NEW, type LogPosition, LogReader, newestOf } from './log.ts';
+import { LogGuard } from './log-tables.ts';
 import { preparing } from './structure.ts';
-import { FIND } from './writes.ts';
 
 /** The range of all books. */
 const ALL_BOOKS = { next: 1, last: Number.MAX_SAFE_INTEGER };
@@ -31,8 +31,6 @@ const IS_KNOWN = `
   where number = $newest and at = $at and $number >= ${BEGINNING}
     and $newest >= (select began from book_log_state)`;
 
-const IS_INCOMPLETE = `select ${HAS_NEW} as hasNew`;
-
 const ROW = `select ${FIELDS} from ${about('$id')} where ${hasChange('$before')} and ${changeOf('$id')} = $before`;
 const OLDER_ROWS = `
   select number, ${changeOf('$id')} as change, at, ${FIELDS} from ${about('$id')} where number < $before order by number desc`;
@@ -40,23 +38,18 @@ const OLDER_ROWS = `
 export class History {
   readonly #prepare;
   readonly #reader;
-  readonly #guard;
+  readonly guard: LogGuard;
 
   /** @param db a connection that sees only durable commits. Each method is called in a transaction. */
   constructor(db: DatabaseSync) {
     this.#prepare = preparing(db);
     this.#reader = new LogReader(db, `${FIELDS}, ${LATEST}`);
-    this.#guard = new LogGuard(db);
+    this.guard = new LogGuard(db);
   }
 
   /** Whether a write has to complete the log first: new books are not noted yet, or the log is in doubt. */
   get isIncomplete(): boolean {
-    return this.#guard.isInDoubt || this.#prepare(IS_INCOMPLETE).get()?.hasNew === 1;
-  }
-
-  /** Notes that the log is complete now. */
-  trust(): void {
-    this.#guard.trust();
+    return this.guard.isInDoubt || this.#prepare(IS_ANY_NEW).get() !== undefined;
   }
 
   /**

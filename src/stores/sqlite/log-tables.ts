@@ -10,13 +10,7 @@ import { RUN } from '../states.ts';
 /** Milliseconds since 1970, for programs with any version of SQLite. */
 export const NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)";
 
-// A row is about one book, and has its fields before the change. Or it is about new books, from `book` to `last`, and its fields are
-// null. A row about book 0 has only the number of an event or of the beginning, or was emptied by pruning.
 const COLUMNS = withTypes('integer').map(({ name, type }) => `${name} ${type}`);
-const LOG = `create table book_log (
-    number integer primary key autoincrement, at integer not null, book integer not null, last integer not null,
-    ${COLUMNS.join(', ')}, part_of integer
-  ) strict`;
 /** The events. Rows of the log are a part of the event with the number `part_of`. The work is JSON. */
 const EVENTS = `create table book_events (
     number integer primary key, at integer not null, kind text not null, name text, books integer not null default 0, work text
@@ -30,7 +24,12 @@ const STATE = `create table book_log_state (
     noted_to integer not null, part_of integer, replaced integer, looked integer, began integer not null, has_all integer not null
   ) strict`;
 const TABLES = [
-  LOG,
+  // A row is about one book, and has its fields before the change. Or it is about new books, from `book` to `last`, and its fields are
+  // null. A row about book 0 has only the number of an event or of the beginning, or was emptied by pruning.
+  `create table book_log (
+    number integer primary key autoincrement, at integer not null, book integer not null, last integer not null,
+    ${COLUMNS.join(', ')}, part_of integer
+  ) strict`,
   EVENTS,
   STATE,
   'create index book_log_times on book_log (at)',
@@ -144,17 +143,18 @@ const LOOK = `
 
 /** Notices whether other programs may have damaged the log. */
 export class LogGuard {
-  readonly #look: StatementSync;
+  readonly #db: DatabaseSync;
+  #look: StatementSync | undefined;
   #version: unknown;
 
   constructor(db: DatabaseSync) {
-    this.#look = db.prepare(LOOK);
+    this.#db = db;
   }
 
   /** Whether the log may be incomplete: it is empty, or the schema has changed since the log was last found complete. */
   get isInDoubt(): boolean {
     try {
-      const { isFilled, version } = this.#look.get() ?? {};
+      const { isFilled, version } = this.#state;
       return isFilled !== 1 || version !== this.#version;
     } catch {
       return true; // a table is missing
@@ -163,7 +163,13 @@ export class LogGuard {
 
   /** Notes that the log is complete now. */
   trust(): void {
-    this.#version = this.#look.get()?.version;
+    this.#version = this.#state.version;
+  }
+
+  /** @throws if a table is missing. */
+  get #state() {
+    this.#look ??= this.#db.prepare(LOOK);
+    return this.#look.get() ?? {};
   }
 }
 
@@ -180,13 +186,12 @@ export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
   const areThere = (definitions: readonly string[]) =>
     definitions.every((definition) => found.some((one) => one.definition === definition.toLowerCase()));
   const hasTables = areThere(TABLES);
-  const isOld = found.some(({ name }) => String(name).startsWith('book_index'));
   if (hasTables)
     db.exec(
       `update sqlite_sequence set seq = coalesce((select max(number) from book_log), 0) where ${IS_AT_END}`,
     );
   const isFilled = () => db.prepare(LOOK).get()?.isFilled === 1;
-  if (hasTables && areThere(TRIGGERS) && !isOld && isFilled() && !lacksChanges) return;
+  if (hasTables && areThere(TRIGGERS) && isFilled() && !lacksChanges) return;
   dropTriggers(db);
   const tables = ['book_log', 'book_log_state', 'book_events'].map((name) => `drop table if exists ${name}`);
   if (!hasTables) db.exec([...tables, ...TABLES].join(';'));

@@ -1,12 +1,11 @@
-// Owns: reading the log of changes in a SQLite file, and the writes of the service itself to it. The log has a row for each change
+// Owns: reading the log of changes in a SQLite file, and noting the new books of the service in it. The log has a row for each change
 // and removal, with the book as it was before. Numbers are in the order of the commits. A reader gets the books of the rows after
 // its position. Twin of `postgres/log.ts`.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { CatalogueEvent } from '../../books/change-log.ts';
 import { weightOf } from '../../books/store.ts';
 import { type Fields, isWithin, RUN } from '../states.ts';
-import { HAS_NEW, LogGuard, MOVE_MARK, NOTE_NEW, NOW, noteRuns, prepareLog } from './log-tables.ts';
+import { HAS_NEW, LogGuard, MOVE_MARK, NOTE_NEW, noteRuns, prepareLog } from './log-tables.ts';
 import { preparing } from './structure.ts';
 
 /** SQL after `from` for the rows about a book. */
@@ -26,14 +25,8 @@ export const newestOf = (id: string) => {
 /** SQL for the number before the oldest change that the log has. */
 export const BEGINNING = '(select number - last + book - (book > 0) from book_log order by number limit 1)';
 
-/** How many changes the log has; undefined if it is missing. */
-export function countChanges(db: DatabaseSync): number | undefined {
-  try {
-    return Number(db.prepare(`select max(number) - ${BEGINNING} as changes from book_log`).get()?.changes);
-  } catch {
-    return undefined;
-  }
-}
+/** How many changes the log has. */
+export const CHANGES = `select max(number) - ${BEGINNING} as count from book_log`;
 
 /** How far a reader is in the log. */
 export interface LogPosition {
@@ -121,14 +114,10 @@ export class LogReader {
   }
 }
 
-const IS_ANY_NEW = `select 1 where ${HAS_NEW}`;
+/** SQL for a row if new books are to be noted. */
+export const IS_ANY_NEW = `select 1 where ${HAS_NEW}`;
 const MOVE_MARK_TO = 'update book_log_state set noted_to = ? where noted_to < ? returning 1';
 const NOTE_RUN = noteRuns('select ?1 as book, ?2 as last, ?2 - ?1 + 1 as place');
-const NEW_NUMBER = `insert into book_log (at, book, last) values (${NOW}, 0, 0) returning number`;
-const BEGIN_EVENT =
-  'insert into book_events (number, at, kind, name) select number, at, ?, ? from book_log where number = ?';
-const END_EVENT = 'update book_events set books = books + ?, work = coalesce(?, work) where number = ?';
-const SET_PART = 'update book_log_state set part_of = ?';
 
 /** Each method is called in a transaction that writes. Most statements use `get`: see `SqliteIndex`. */
 export class BookLog {
@@ -169,24 +158,5 @@ export class BookLog {
         this.#prepare(NOTE_RUN).get(book, Math.min(last, book - (book % RUN) + RUN - 1));
     }
     this.noteNew();
-  }
-
-  /** Begins an event: later changes are a part of it. @returns its number. */
-  begin(kind: CatalogueEvent['kind'], name: string | null): number {
-    const number = Number(this.#prepare(NEW_NUMBER).get()?.number);
-    this.#prepare(BEGIN_EVENT).run(kind, name, number);
-    this.resume(number);
-    return number;
-  }
-
-  /** Later changes are a part of the event again. */
-  resume(number: number): void {
-    this.#prepare(SET_PART).get(number);
-  }
-
-  /** Later changes are no part of the event. Called before the end of the transaction. @param books written since `begin` or `resume`. */
-  end(number: number, books: number, work: unknown): void {
-    this.#prepare(SET_PART).get(null);
-    this.#prepare(END_EVENT).run(books, work === undefined ? null : JSON.stringify(work), number);
   }
 }

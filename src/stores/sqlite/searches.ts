@@ -1,28 +1,64 @@
 // Owns: the threads that search a served SQLite file: one for short searches, one for long ones.
 
+import type { Worker } from 'node:worker_threads';
 import type { Page, Search } from '../../books/search.ts';
 import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
-import type { GivenUp, SearchRequest } from './finder.ts';
-import { Calls, startThread, type ThreadData } from './thread.ts';
-import type { Transactions } from './transactions.ts';
+import type { DurableReads } from './durable-reads.ts';
+import type { GivenUp, Outcome, SearchRequest } from './finder.ts';
+import type { GroupCommit } from './group-commit.ts';
+import { endThread, startThread, type ThreadData } from './thread.ts';
 import type { Wal } from './wal.ts';
 
-export type FinderThread = Calls<SearchRequest, Page | GivenUp>;
+/** A thread that searches. It carries out one search after the other, and answers in the same order. */
+export class FinderThread {
+  readonly #thread: Worker;
+  readonly #waiting: PromiseWithResolvers<Page | GivenUp>[] = [];
 
-export async function startFinder(data: ThreadData): Promise<FinderThread> {
-  return new Calls(await startThread('src/stores/sqlite/finder.ts', data));
+  static async start(data: ThreadData): Promise<FinderThread> {
+    return new FinderThread(await startThread('src/stores/sqlite/finder.ts', data));
+  }
+
+  constructor(thread: Worker) {
+    this.#thread = thread;
+    thread.on('message', (outcome: Outcome) => {
+      const first = this.#waiting.shift();
+      if ('answer' in outcome) first?.resolve(outcome.answer);
+      else first?.reject(new StoreUnavailable(outcome.reason, outcome.fault));
+    });
+  }
+
+  /** @throws StoreUnavailable */
+  search(request: SearchRequest): Promise<Page | GivenUp> {
+    const outcome = Promise.withResolvers<Page | GivenUp>();
+    this.#waiting.push(outcome);
+    this.#thread.postMessage(request);
+    return outcome.promise;
+  }
+
+  /** Lets the searches in progress end, then ends the thread. */
+  close(): Promise<void> {
+    return endThread(this.#thread);
+  }
 }
 
 export class Searches {
-  readonly #transactions: Transactions;
+  readonly #reads: DurableReads;
+  readonly #commits: GroupCommit;
   readonly #wal: Wal;
   readonly #threads: ThreadData;
   readonly #finder: FinderThread;
   /** Starts with the first long search, since it takes memory. */
   #longFinder: Promise<FinderThread> | undefined;
 
-  constructor(transactions: Transactions, wal: Wal, threads: ThreadData, finder: FinderThread) {
-    this.#transactions = transactions;
+  constructor(
+    reads: DurableReads,
+    commits: GroupCommit,
+    wal: Wal,
+    threads: ThreadData,
+    finder: FinderThread,
+  ) {
+    this.#reads = reads;
+    this.#commits = commits;
     this.#wal = wal;
     this.#threads = threads;
     this.#finder = finder;
@@ -44,15 +80,15 @@ export class Searches {
 
   async #find(finder: FinderThread, request: SearchRequest): Promise<Page | GivenUp> {
     await this.#wal.shorter();
-    const found = await finder.call(request);
-    await this.#transactions.durable(request.deadline - performance.timeOrigin); // it may have seen a write whose sync was in progress
+    const found = await finder.search(request);
+    await this.#commits.durable(request.deadline - performance.timeOrigin); // it may have seen a write whose sync was in progress
     return found;
   }
 
   async #startLongFinder(): Promise<FinderThread> {
     try {
-      if (this.#longFinder === undefined) this.#transactions.assertInPlace(); // it opens the path again
-      this.#longFinder ??= startFinder({ ...this.#threads, isLong: true });
+      if (this.#longFinder === undefined) this.#reads.file.assertInPlace(); // it opens the path again
+      this.#longFinder ??= FinderThread.start({ ...this.#threads, isLong: true });
       return await this.#longFinder;
     } catch (error) {
       this.#longFinder = undefined; // it has not started

@@ -7,52 +7,65 @@ import type { LogReader, LogWriter, PageOfChanges, ServedLog, States } from '../
 import { StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { Turn } from '../turn.ts';
+import type { SqliteBooks } from './books.ts';
+import type { DurableReads } from './durable-reads.ts';
+import type { GroupCommit } from './group-commit.ts';
 import { History } from './history.ts';
+import type { BookLog } from './log.ts';
 import { mustPrune, type Pruning, prune } from './log-pruning.ts';
-import type { Transactions } from './transactions.ts';
 import { SqliteLogReader, SqliteLogWriter } from './undo.ts';
-import type { Writes } from './writes.ts';
 
 export class SqliteLog implements ServedLog {
   readonly #db: DatabaseSync;
-  readonly #transactions: Transactions;
-  readonly #writes: Writes;
+  readonly #reads: DurableReads;
+  readonly #commits: GroupCommit;
+  readonly #log: BookLog;
+  readonly #books: SqliteBooks;
   readonly #times: Times['sqlite'];
   readonly #writer: SqliteLogWriter;
   readonly #history: History;
 
   /** @param db of the writes. */
-  constructor(db: DatabaseSync, transactions: Transactions, writes: Writes, times: Times['sqlite']) {
+  constructor(
+    db: DatabaseSync,
+    log: BookLog,
+    reads: DurableReads,
+    commits: GroupCommit,
+    books: SqliteBooks,
+    times: Times['sqlite'],
+  ) {
     this.#db = db;
-    this.#transactions = transactions;
-    this.#writes = writes;
+    this.#reads = reads;
+    this.#commits = commits;
+    this.#log = log;
+    this.#books = books;
     this.#times = times;
-    this.#writer = new SqliteLogWriter(db, writes.log, times.turn);
-    this.#history = transactions.read((reads) => new History(reads));
+    this.#writer = new SqliteLogWriter(db, times.turn);
+    this.#history = reads.read((durable) => new History(durable));
   }
 
   async changes(cursor: unknown, most: number, deadline: number): Promise<PageOfChanges | 'gone'> {
     await setImmediate(); // other work first: a thousand may have waited for the same change
     await this.#complete(deadline);
-    const read = () => this.#transactions.read(() => this.#history.changes(cursor, most, this.#times.page));
+    const read = () => this.#reads.read(() => this.#history.changes(cursor, most, this.#times.page));
     const changes = read();
     if (changes !== 'gone') return changes;
-    await this.#transactions.durable(deadline); // another process may have shown a write whose sync is in progress here
+    await this.#commits.durable(deadline); // another process may have shown a write whose sync is in progress here
     return read();
   }
 
   async states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
     await this.#complete(deadline);
-    return this.#transactions.read(() => this.#history.states(id, before, most));
+    return this.#reads.read(() => this.#history.states(id, before, most));
   }
 
   watch(onChange: () => void): () => void {
-    const { watches } = this.#transactions;
+    const { watches } = this.#commits;
     watches.add(onChange);
     let before: unknown;
     const look = () => {
       try {
-        const { version } = this.#transactions;
+        const { version } = this.#reads;
         if (version !== before) onChange();
         before = version;
       } catch {} // the file is locked: the next look finds it
@@ -69,7 +82,7 @@ export class SqliteLog implements ServedLog {
     deadline = Number.POSITIVE_INFINITY,
   ): Promise<Result> {
     await this.#complete(deadline);
-    const db = this.#transactions.snapshot();
+    const db = this.#reads.snapshot();
     try {
       return await read(new SqliteLogReader(db, this.#times.turn));
     } catch (error) {
@@ -84,28 +97,27 @@ export class SqliteLog implements ServedLog {
     deadline = Number.POSITIVE_INFINITY,
   ): Promise<Result> {
     const writeAll = () => {
-      this.#writes.log.noteNew();
-      this.#writes.dropOldKeys();
+      this.#log.noteNew();
+      this.#books.dropOldKeys();
       return write(this.#writer);
     };
-    return this.#transactions.write(writeAll, deadline, true);
+    return this.#commits.write(writeAll, deadline, true);
   }
 
   /** Removes old rows. @param isClosing ends it. */
   async prune(pruning: Pruning, isClosing: () => boolean): Promise<void> {
-    let isMore = this.#transactions.read((db) => mustPrune(db, pruning));
+    let isMore = this.#reads.read((db) => mustPrune(db, pruning));
     const pruneSome = () => {
       const turn = new Turn(this.#times.turn);
       return prune(this.#db, pruning, () => turn.isOver);
     };
-    while (isMore && !isClosing())
-      isMore = await this.#transactions.write(pruneSome, Number.POSITIVE_INFINITY);
+    while (isMore && !isClosing()) isMore = await this.#commits.write(pruneSome, Number.POSITIVE_INFINITY);
   }
 
   /** Notes the new books of other programs, and begins the log again if they have changed it. */
   async #complete(deadline: number): Promise<void> {
-    if (!this.#transactions.read(() => this.#history.isIncomplete)) return;
-    await this.#transactions.write(() => this.#writes.log.noteNew(), deadline);
-    this.#transactions.read(() => this.#history.trust());
+    if (!this.#reads.read(() => this.#history.isIncomplete)) return;
+    await this.#commits.write(() => this.#log.noteNew(), deadline);
+    this.#reads.read(() => this.#history.guard.trust());
   }
 }

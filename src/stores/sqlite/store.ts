@@ -4,21 +4,19 @@
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Worker } from 'node:worker_threads';
-import type { SearchBooks, Store } from '../../books/store.ts';
+import type { Store } from '../../books/store.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
-import { countUnindexed, INDEXED_TO } from './book-index.ts';
+import { INDEXED_TO, UNINDEXED } from './book-index.ts';
 import { SqliteBooks } from './books.ts';
 import { DurableReads } from './durable-reads.ts';
 import { GroupCommit } from './group-commit.ts';
-import { countChanges } from './log.ts';
-import { type FinderThread, Searches, startFinder } from './searches.ts';
+import { BookLog, CHANGES } from './log.ts';
+import { FinderThread, Searches } from './searches.ts';
 import { SqliteLog } from './served-log.ts';
 import { openForWriting, sortBeside } from './structure.ts';
 import { endThread, startThread, type ThreadData } from './thread.ts';
-import { Transactions } from './transactions.ts';
 import { HUGE_WAL, sizeAt, Wal, walOf } from './wal.ts';
-import { Writes } from './writes.ts';
 
 /** Lists open at once: each holds a connection and keeps the WAL from being emptied. */
 const OPEN_LISTS = 32;
@@ -39,8 +37,8 @@ export async function openSqlite(path: string, options: OpenOptions): Promise<St
     const threads = { path, times, syncing: new Int32Array(new SharedArrayBuffer(4)) };
     checkpoints = await startThread('src/stores/sqlite/checkpoints.ts', threads);
     checkpoints.once('error', ({ message }: Error) => onSyncFailed(message)); // it has no other fault
-    const finder = find ? await startFinder(threads) : undefined;
-    return new SqliteStore(isNew, db, threads, checkpoints, finder, options);
+    const finder = find ? await FinderThread.start(threads) : undefined;
+    return storeOf(isNew, db, threads, checkpoints, finder, options);
   } catch (error) {
     if (checkpoints !== undefined) await endThread(checkpoints);
     db.close();
@@ -48,73 +46,62 @@ export async function openSqlite(path: string, options: OpenOptions): Promise<St
   }
 }
 
-class SqliteStore implements Store {
-  readonly inFlight = 1; // it has all that has arrived: of reads, in one turn of the event loop; of writes, during a sync
-  readonly holdsProcess = true;
-  readonly isNew: boolean;
-  readonly books: SqliteBooks;
-  readonly search: SearchBooks | undefined;
-  readonly log: SqliteLog;
-  readonly #path: string;
-  readonly #db: DatabaseSync;
-  readonly #reads: DurableReads;
-  readonly #commits: GroupCommit;
-  readonly #checkpoints: Worker;
-  readonly #searches: Searches | undefined;
-  readonly #lists: OpenLists;
-  readonly #pruning: NodeJS.Timeout | undefined;
-  #isClosing = false;
-
-  constructor(
-    isNew: boolean,
-    db: DatabaseSync,
-    threads: ThreadData,
-    checkpoints: Worker,
-    finder: FinderThread | undefined,
-    { onSyncFailed, history }: OpenOptions,
-  ) {
-    const { path, times, syncing } = threads;
-    this.isNew = isNew;
-    this.#path = path;
-    this.#db = db;
-    this.#reads = new DurableReads(path, db, syncing, times.sqlite);
-    this.#commits = new GroupCommit(db, path, this.#reads, times.sqlite, onSyncFailed);
-    this.#checkpoints = checkpoints;
-    this.#lists = new OpenLists(OPEN_LISTS, times.lists);
-    const wal = new Wal(path, times.sqlite);
-    checkpoints.on('message', () => {
-      if (wal.size > HUGE_WAL) this.#lists.breakOffLong();
-    });
-    const writes = new Writes(db, times);
-    const transactions = new Transactions(path, this.#reads, this.#commits, writes.log, times.sqlite);
-    this.books = new SqliteBooks(transactions, writes, this.#lists, wal, times.lists);
-    this.log = new SqliteLog(db, transactions, writes, times.sqlite);
-    const searches = finder && new Searches(transactions, wal, threads, finder);
-    this.#searches = searches;
-    this.search = searches && ((...search) => searches.find(...search));
-    const kept = history * times.history.day;
-    const readTo = finder === undefined ? 'number' : INDEXED_TO;
-    const pruning = { kept, confirmed: Math.min(kept, times.history.day), readTo };
-    const prune = () => this.log.prune(pruning, () => this.#isClosing).catch(() => {}); // requests report it
-    if (kept < Number.POSITIVE_INFINITY) this.#pruning = setInterval(prune, times.history.prune).unref();
-  }
-
-  counts() {
-    return {
-      sqlite_open_lists: this.#lists.count,
-      unindexed_books: countUnindexed(this.#reads.db) ?? {},
-      kept_changes: countChanges(this.#reads.db) ?? {},
-      sqlite_file_bytes: { ...sizeAt('books', this.#path), ...sizeAt('log', walOf(this.#path)) },
-    };
-  }
-
-  async close(): Promise<void> {
-    clearInterval(this.#pruning);
-    this.#isClosing = true;
-    await this.#commits.close();
-    this.#reads.db.close();
-    await this.#searches?.close();
-    await endThread(this.#checkpoints); // it has emptied the WAL, so that the last connection has nothing to sync
-    this.#db.close();
-  }
+/** @param db of the writes. */
+function storeOf(
+  isNew: boolean,
+  db: DatabaseSync,
+  threads: ThreadData,
+  checkpoints: Worker,
+  finder: FinderThread | undefined,
+  { history, onSyncFailed }: OpenOptions,
+): Store {
+  const { path, times, syncing } = threads;
+  const reads = new DurableReads(path, db, syncing, times.sqlite);
+  const bookLog = new BookLog(db);
+  const commits = new GroupCommit(db, path, reads, bookLog, times.sqlite, onSyncFailed);
+  const lists = new OpenLists(OPEN_LISTS, times.lists);
+  const wal = new Wal(path, times.sqlite);
+  checkpoints.on('message', () => {
+    if (wal.size > HUGE_WAL) lists.breakOffLong();
+  });
+  const books = new SqliteBooks(db, bookLog, reads, commits, lists, wal, times);
+  const log = new SqliteLog(db, bookLog, reads, commits, books, times.sqlite);
+  const searches = finder && new Searches(reads, commits, wal, threads, finder);
+  const kept = history * times.history.day;
+  const readTo = finder === undefined ? 'number' : INDEXED_TO;
+  const pruning = { kept, confirmed: Math.min(kept, times.history.day), readTo };
+  let isClosing = false;
+  const prune = () => log.prune(pruning, () => isClosing).catch(() => {}); // requests report it
+  const isPruned = kept < Number.POSITIVE_INFINITY;
+  const timer = isPruned ? setInterval(prune, times.history.prune).unref() : undefined;
+  const count = (sql: string) => {
+    try {
+      return Number(reads.db.prepare(sql).get()?.count);
+    } catch {
+      return {}; // a table is missing
+    }
+  };
+  return {
+    books,
+    search: searches && ((...search) => searches.find(...search)),
+    log,
+    inFlight: 1, // it has all that has arrived: of reads, in one turn of the event loop; of writes, during a sync
+    isNew,
+    holdsProcess: true,
+    counts: () => ({
+      sqlite_open_lists: lists.count,
+      unindexed_books: count(UNINDEXED),
+      kept_changes: count(CHANGES),
+      sqlite_file_bytes: { ...sizeAt('books', path), ...sizeAt('log', walOf(path)) },
+    }),
+    close: async () => {
+      clearInterval(timer);
+      isClosing = true;
+      await commits.close();
+      reads.db.close();
+      await searches?.close();
+      await endThread(checkpoints); // it has emptied the WAL, so that the last connection has nothing to sync
+      db.close();
+    },
+  };
 }

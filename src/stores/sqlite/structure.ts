@@ -243,10 +243,8 @@ function assertKnown(db: DatabaseSync): void {
 /** Creates the structure, or brings it up to date. */
 export function createStructure(db: DatabaseSync): void {
   inTransaction(db, () => {
-    const tables = db.prepare("select 1 from sqlite_schema where name in ('books', 'book_requests')").all();
-    // The version may be that of another program.
-    if (versionOf(db) < VERSION || tables.length < 2)
-      db.exec(`${BOOKS}; ${REQUESTS}; pragma user_version = ${VERSION}`);
+    db.exec(`${BOOKS}; ${REQUESTS}`);
+    if (versionOf(db) < VERSION) db.exec(`pragma user_version = ${VERSION}`);
     completeBooks(db);
     prepareLog(db);
     db.exec('delete from books where false'); // fails here, not at the first write, if the file is read-only

@@ -4,17 +4,8 @@ import { once } from 'node:events';
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { type StoreFault, StoreUnavailable } from '../../books/store.ts';
 import { threadProgram } from '../../project.ts';
 import type { Times } from '../../times.ts';
-
-/** A call; the thread answers under its ticket. */
-export type Ticketed<Request> = Request & { readonly ticket: number };
-
-/** The outcome of a call. */
-export type ThreadMessage<Answer> =
-  | { readonly ticket: number; readonly answer: Answer }
-  | { readonly ticket: number; readonly reason: string; readonly fault?: StoreFault };
 
 /** What a thread gets as its `workerData`. */
 export interface ThreadData {
@@ -53,37 +44,4 @@ export async function startThread(script: string, data: ThreadData): Promise<Wor
 export async function endThread(thread: Worker): Promise<void> {
   thread.postMessage('close');
   await once(thread, 'exit');
-}
-
-export class Calls<Request extends object, Answer> {
-  readonly #thread: Worker;
-  readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
-  #lastTicket = 0;
-
-  constructor(thread: Worker) {
-    this.#thread = thread;
-    thread.on('message', (message: ThreadMessage<Answer>) => this.#settle(message));
-  }
-
-  /** @throws StoreUnavailable */
-  call(request: Request): Promise<Answer> {
-    this.#lastTicket += 1;
-    const ticket = this.#lastTicket;
-    const outcome = Promise.withResolvers<Answer>();
-    this.#waiting.set(ticket, outcome);
-    this.#thread.postMessage({ ...request, ticket });
-    return outcome.promise;
-  }
-
-  /** Lets the calls in progress end, then ends the thread. */
-  close(): Promise<void> {
-    return endThread(this.#thread);
-  }
-
-  #settle(message: ThreadMessage<Answer>): void {
-    const outcome = this.#waiting.get(message.ticket);
-    this.#waiting.delete(message.ticket);
-    if ('answer' in message) outcome?.resolve(message.answer);
-    else outcome?.reject(new StoreUnavailable(message.reason, message.fault));
-  }
 }

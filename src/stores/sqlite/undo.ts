@@ -29,11 +29,12 @@ import {
   reaches,
 } from '../states.ts';
 import { Turn } from '../turn.ts';
+import { FIND, FIND_KEY, KEEP_KEY, REMOVE } from './books.ts';
 import { Skipped } from './faults.ts';
 import { History } from './history.ts';
-import { about, type BookLog } from './log.ts';
+import { about } from './log.ts';
+import { NOW } from './log-tables.ts';
 import { preparing } from './structure.ts';
-import { FIND_KEY, KEEP_KEY } from './writes.ts';
 
 /** The most bytes of texts of books that are looked through together, so that each of several steps ends soon. */
 const TOGETHER = 8 * 1024 * 1024;
@@ -45,10 +46,14 @@ const OLDEST = `
   select at, number = began as isBeginning, has_all as hasAll from book_log cross join book_log_state
   where number >= began order by number limit 1`;
 const EVENTS = `select ${EVENT_COLUMNS} from book_events`;
-const PRESENT = `select ${FIELDS} from books where id = ?`;
-const REMOVE = 'delete from books where id = ?';
 const BRING_BACK = `insert into books (${ID_AND_FIELDS}) select $id, ${FIELDS} from book_log where number = $change`;
 const CHANGE = `update books set (${FIELDS}) = (select ${FIELDS} from book_log where number = $change) where id = $id`;
+
+const NEW_NUMBER = `insert into book_log (at, book, last) values (${NOW}, 0, 0) returning number`;
+const BEGIN_EVENT =
+  'insert into book_events (number, at, kind, name) select number, at, ?, ? from book_log where number = ?';
+const END_EVENT = 'update book_events set books = books + ?, work = coalesce(?, work) where number = ?';
+const SET_PART = 'update book_log_state set part_of = ?';
 
 /** A condition for the selected rows, with its values. */
 function conditionOf(
@@ -141,7 +146,7 @@ export class SqliteLogReader implements LogReader {
         ofBook += row.bytes;
         if (turn.isOver) await turn.next();
       }
-      const present = this.prepare(PRESENT).get(id) as Fields | undefined;
+      const present = this.prepare(FIND).get(id) as Fields | undefined;
       books.push({ id, changes, present: stateOf(present), bytes: ofBook });
       bytes += ofBook;
       if (bytes >= TOGETHER) break;
@@ -167,13 +172,6 @@ export class SqliteLogReader implements LogReader {
 }
 
 export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
-  readonly #log: BookLog;
-
-  constructor(db: DatabaseSync, log: BookLog, time: number) {
-    super(db, time);
-    this.#log = log;
-  }
-
   async claim({ key, fingerprint }: Once): Promise<boolean> {
     if (this.prepare(FIND_KEY).get(key) !== undefined) return false;
     this.prepare(KEEP_KEY).run(key, fingerprint, '[]');
@@ -185,17 +183,20 @@ export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
   }
 
   async begin(kind: CatalogueEvent['kind'], name: string | null) {
-    const number = this.#log.begin(kind, name);
+    const number = Number(this.prepare(NEW_NUMBER).get()?.number);
+    this.prepare(BEGIN_EVENT).run(kind, name, number);
+    this.prepare(SET_PART).run(number);
     return { number, before: number };
   }
 
   async resume(number: number): Promise<CatalogueEvent | undefined> {
-    this.#log.resume(number);
+    this.prepare(SET_PART).run(number);
     return this.event(number);
   }
 
   async end(number: number, books: number, work?: unknown): Promise<void> {
-    this.#log.end(number, books, work);
+    this.prepare(SET_PART).run(null);
+    this.prepare(END_EVENT).run(books, work === undefined ? null : JSON.stringify(work), number);
   }
 
   async restore(books: readonly Restored[]): Promise<void> {
