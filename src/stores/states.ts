@@ -2,7 +2,7 @@
 // about it (rule H4).
 
 import { type Book, type BookFields, bookWith, FIELD_NAMES, valuesOf } from '../books/book.ts';
-import type { CatalogueEvent, State, States, UndoRequest } from '../books/change-log.ts';
+import type { State, States } from '../books/change-log.ts';
 import { HEAVY, weightOf } from '../books/store.ts';
 
 // New books that are stored together have one row for each run of ids. Each of them has a number: that of the row is the last
@@ -21,11 +21,6 @@ export const isWithin = (id: string) =>
 /** SQL for the condition that a row has the change of this number. */
 export const hasChange = (number: string) =>
   `number >= ${number} and number < ${number} + ${RUN} and number - last + book <= ${number}`;
-
-/** Whether a request names an event: an import as such, or either as a change. */
-export function isEventOf(request: UndoRequest, { kind }: Pick<CatalogueEvent, 'kind'>): boolean {
-  return kind === 'import' || 'change' in request;
-}
 
 /** The oldest row that a log has since its beginning. */
 export interface OldestRow {

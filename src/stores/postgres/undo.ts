@@ -6,13 +6,11 @@ import type {
   CatalogueEvent,
   LogReader,
   LogWriter,
-  NotUndone,
   PastBook,
   Restored,
   Selection,
-  UndoRequest,
 } from '../../books/change-log.ts';
-import { type IdRange, joined } from '../../books/id-ranges.ts';
+import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { StoreUnavailable } from '../../books/store.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
@@ -21,7 +19,6 @@ import {
   EVENT_COLUMNS,
   FORGET,
   hasChange,
-  isEventOf,
   NEWEST_ROW,
   type OldestRow,
   RUN,
@@ -142,30 +139,25 @@ export class PostgresLogReader implements LogReader {
     return known && { ...known, ids: known.ids.map(Number) };
   }
 
-  async select(request: UndoRequest): Promise<Selection | NotUndone> {
-    if ('since' in request) {
-      const oldest = await this.query<OldestRow>(OLDEST);
-      const isKnown =
-        oldest.length === this.shards.all.length && oldest.every((one) => reaches(one, request.since));
-      return isKnown ? request : 'beyond';
-    }
-    const number = 'change' in request ? request.change : request.import;
-    const event = await this.event(number);
-    if (event !== undefined) return isEventOf(request, event) ? { event: number } : 'unknown';
-    const [row] = 'change' in request ? await this.query<{ book: number }>(ROW, [number]) : [];
-    return row === undefined ? 'unknown' : { change: number, book: row.book };
+  async reaches(since: number): Promise<boolean> {
+    const oldest = await this.query<OldestRow>(OLDEST);
+    return oldest.length === this.shards.all.length && oldest.every((row) => reaches(row, since));
+  }
+
+  async bookOf(change: number): Promise<number | undefined> {
+    return (await this.query<{ book: number }>(ROW, [change]))[0]?.book;
   }
 
   async booksOf(selection: Selection): Promise<IdRange[]> {
     if ('book' in selection) return [{ first: selection.book, last: selection.book }];
-    const found: IdRange[] = [];
-    for (const shard of this.shards.all) {
-      const rows = await this.query<IdRange>(`
-        select book as first, max(last) as last from book_log
-        where place = ${shard} and book > 0 and last - book < ${RUN} and ${conditionOf(selection, shard)} group by book order by book`);
-      for (const row of rows) found.push(row);
-    }
-    return joined(found.sort((one, other) => one.first - other.first));
+    const found: IdRange[][] = [];
+    for (const shard of this.shards.all)
+      found.push(
+        await this.query<IdRange>(`
+          select book as first, max(last) as last from book_log
+          where place = ${shard} and book > 0 and last - book < ${RUN} and ${conditionOf(selection, shard)} group by book`),
+      );
+    return found.flat();
   }
 
   async event(number: number): Promise<CatalogueEvent | undefined> {

@@ -7,13 +7,11 @@ import type {
   CatalogueEvent,
   LogReader,
   LogWriter,
-  NotUndone,
   PastBook,
   Restored,
   Selection,
-  UndoRequest,
 } from '../../books/change-log.ts';
-import { type IdRange, joined } from '../../books/id-ranges.ts';
+import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { FIELDS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import {
@@ -22,7 +20,6 @@ import {
   type Fields,
   FORGET,
   hasChange,
-  isEventOf,
   NEWEST_ROW,
   type OldestRow,
   RUN,
@@ -87,16 +84,14 @@ export class SqliteLogReader implements LogReader {
     return known && { fingerprint: String(known.fingerprint), ids: JSON.parse(String(known.ids)) };
   }
 
-  async select(request: UndoRequest): Promise<Selection | NotUndone> {
-    if ('since' in request) {
-      const oldest = this.prepare(OLDEST).get() as OldestRow | undefined;
-      return oldest !== undefined && reaches(oldest, request.since) ? request : 'beyond';
-    }
-    const number = 'change' in request ? request.change : request.import;
-    const event = await this.event(number);
-    if (event !== undefined) return isEventOf(request, event) ? { event: number } : 'unknown';
-    const row = 'change' in request ? this.prepare(ROW).get({ number }) : undefined;
-    return row === undefined ? 'unknown' : { change: number, book: Number(row.book) };
+  async reaches(since: number): Promise<boolean> {
+    const oldest = this.prepare(OLDEST).get() as OldestRow | undefined;
+    return oldest !== undefined && reaches(oldest, since);
+  }
+
+  async bookOf(change: number): Promise<number | undefined> {
+    const row = this.prepare(ROW).get({ number: change });
+    return row && Number(row.book);
   }
 
   async booksOf(selection: Selection): Promise<IdRange[]> {
@@ -111,8 +106,7 @@ export class SqliteLogReader implements LogReader {
       lasts.set(first, Math.max(last, lasts.get(first) ?? 0));
       if (turn.isOver) await turn.next();
     }
-    const ranges = [...lasts].map(([first, last]) => ({ first, last }));
-    return joined(ranges.sort((one, other) => one.first - other.first));
+    return [...lasts].map(([first, last]) => ({ first, last }));
   }
 
   async event(number: number): Promise<CatalogueEvent | undefined> {
