@@ -368,7 +368,6 @@ export const followers = fc.asyncProperty(
         { query } as unknown as Connections,
         undefined,
         { find, watches } as unknown as PostgresBooks,
-        [{ shard: 0, now: server.snapshot }],
         { all: [0], first: 0, of: () => 0 },
         TIMES.postgres,
       );

@@ -23,7 +23,7 @@ import {
 import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS, inRange } from '../columns.ts';
 import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
 import { begin, refusePartial } from './limits.ts';
-import { LOG_SHARDS, type LogShard, type LogShards, logShards } from './log.ts';
+import { type LogShards, readLogShards } from './log.ts';
 import { type Query, queryOn } from './query.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
@@ -253,7 +253,7 @@ class PostgresBulk implements BulkStore {
 
   async #logShards(): Promise<LogShards> {
     await this.#shards.read(this.#query);
-    return logShards(await this.#query<LogShard>(LOG_SHARDS), this.#shards);
+    return readLogShards(this.#query, this.#shards);
   }
 
   async removeAll(): Promise<void> {

@@ -31,8 +31,8 @@ export interface LogShards {
   of(id: number): number;
 }
 
-export function logShards(found: readonly LogShard[], shards: Shards): LogShards {
-  const all = found.map(({ shard }) => shard);
+export async function readLogShards(query: Query, shards: Shards): Promise<LogShards> {
+  const all = (await query<LogShard>(LOG_SHARDS)).map(({ shard }) => shard);
   const [first = 0] = all;
   const of = (id: number) => {
     const books = shards.shardOf(id);

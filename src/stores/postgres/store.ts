@@ -9,7 +9,7 @@ import { PostgresBooks } from './books.ts';
 import { Connections, LIST_CONNECTIONS } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
-import { LOG_SHARDS, type LogShard, logShards } from './log.ts';
+import { readLogShards } from './log.ts';
 import { LogKeeper } from './log-keeper.ts';
 import { pruneLog } from './log-pruning.ts';
 import { queryOn } from './query.ts';
@@ -49,8 +49,8 @@ async function prepare(hosts: Hosts, { mustExist, find, times: { postgres: times
   try {
     const { isNew, shards } = await createStructure(client, times, mustExist);
     if (find) await prepareIndex(client, shards.areSeveral, times);
-    const found = await queryOn(client, times.describe)<LogShard>(LOG_SHARDS);
-    return { address, isNew, shards, found };
+    const logShards = await readLogShards(queryOn(client, times.describe), shards);
+    return { address, isNew, shards, logShards };
   } finally {
     void client.end();
   }
@@ -61,7 +61,7 @@ function storeOf(
   hosts: Hosts,
   connections: Connections,
   standby: Standby | undefined,
-  { isNew, shards, found }: Awaited<ReturnType<typeof prepare>>,
+  { isNew, shards, logShards }: Awaited<ReturnType<typeof prepare>>,
   options: OpenOptions,
 ): Store {
   const { find: isFound, times } = options;
@@ -71,13 +71,13 @@ function storeOf(
     ? new PostgresFinder(hosts, connections, standby, keeper, times.postgres)
     : undefined;
   const kept = options.history * times.history.day;
-  const pruning = pruneLog(connections, found, kept, isFound, times);
+  const pruning = pruneLog(connections, logShards.all, kept, isFound, times);
   const lists = new OpenLists(LIST_CONNECTIONS, times.lists);
   const books = new PostgresBooks(connections, standby, shards, lists, times);
   return {
     books,
     search: finder && ((...search) => finder.find(...search)),
-    log: new PostgresLog(connections, keeper, books, found, logShards(found, shards), times.postgres),
+    log: new PostgresLog(connections, keeper, books, logShards, times.postgres),
     inFlight: 2, // which keeps the server busy while the answers of the first batch are sent
     isNew,
     holdsProcess: false,
