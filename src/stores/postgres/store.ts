@@ -26,45 +26,19 @@ export async function openPostgres(
   standbys: Standbys | undefined,
   options: OpenOptions,
 ): Promise<Store> {
-  const { times } = options;
-  const prepared = await prepare(hosts, options);
-  const { address, shards } = prepared;
+  const { find: isFound, times } = options;
+  const { address, isNew, shards, logShards } = await prepare(hosts, options);
   if (standbys && shards.areSeveral)
     throw new Error('Citus distributes its table "books", which a standby cannot have: unset DB_READ_URL');
   const connections = new Connections(hosts, address, times.postgres, shards.servers);
   const ask = (text: string, deadline: number) => connections.query('batches', text, [], deadline);
-  const standby = standbys && new Standby(standbys, ask, times);
+  const standby = standbys && new Standby(standbys, ask, times); // without one, everything is read from the primary
   try {
     void (await standby?.connect())?.end();
   } catch (error) {
     void connections.close();
     throw error;
   }
-  return storeOf(hosts, connections, standby, prepared, options);
-}
-
-/** Creates or updates the structure. */
-async function prepare(hosts: Hosts, { mustExist, find, times: { postgres: times } }: OpenOptions) {
-  const { address, client } = await connectToWritable(hosts, times);
-  try {
-    const { isNew, shards } = await createStructure(client, times, mustExist);
-    if (find) await prepareIndex(client, shards.areSeveral, times);
-    const logShards = await readLogShards(queryOn(client, times.describe), shards);
-    return { address, isNew, shards, logShards };
-  } finally {
-    void client.end();
-  }
-}
-
-/** Without a standby, everything is read from the primary. */
-function storeOf(
-  hosts: Hosts,
-  connections: Connections,
-  standby: Standby | undefined,
-  { isNew, shards, logShards }: Awaited<ReturnType<typeof prepare>>,
-  options: OpenOptions,
-): Store {
-  const { find: isFound, times } = options;
   const again = () => prepare(hosts, { ...options, mustExist: true });
   const keeper = shards.areSeveral ? undefined : new LogKeeper(connections, again);
   const finder = isFound
@@ -94,4 +68,17 @@ function storeOf(
       await connections.close();
     },
   };
+}
+
+/** Creates or updates the structure. */
+async function prepare(hosts: Hosts, { mustExist, find, times: { postgres: times } }: OpenOptions) {
+  const { address, client } = await connectToWritable(hosts, times);
+  try {
+    const { isNew, shards } = await createStructure(client, times, mustExist);
+    if (find) await prepareIndex(client, shards.areSeveral, times);
+    const logShards = await readLogShards(queryOn(client, times.describe), shards);
+    return { address, isNew, shards, logShards };
+  } finally {
+    void client.end();
+  }
 }
