@@ -157,7 +157,8 @@ class PostgresBulk implements BulkStore {
 
   async inSnapshot<Result>(work: () => Promise<Result>): Promise<Result> {
     const { bulkLock } = this.#times;
-    const barrier = (await this.#isDistributed())
+    await this.#shards.read(this.#query);
+    const barrier = this.#shards.areSeveral
       ? { connect: this.#connect, signal: AbortSignal.timeout(bulkLock) }
       : undefined;
     await beginSnapshot(this.#client, bulkLock, this.#times, barrier);
@@ -272,11 +273,6 @@ class PostgresBulk implements BulkStore {
 
   close(): Promise<void> {
     return this.#client.end();
-  }
-
-  async #isDistributed(): Promise<boolean> {
-    await this.#shards.read(this.#query);
-    return this.#shards.areSeveral;
   }
 
   /** @returns whether the server has answered; if not, it rolls back when the connection ends. */

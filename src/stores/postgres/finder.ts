@@ -14,7 +14,7 @@ import type { Connections } from './connections.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { beginWithin } from './limits.ts';
-import { WRITTEN, type Written } from './log.ts';
+import { WRITTEN } from './log.ts';
 import type { LogKeeper } from './log-keeper.ts';
 import { CANCELED, codeOf, type Query, queryOn } from './query.ts';
 import type { Standby } from './standby.ts';
@@ -233,7 +233,7 @@ export class PostgresFinder {
       this.unindexed -= indexed;
       state = await this.#state();
       this.unindexed = state.unindexed;
-      const { written } = await this.#ask<Written>(WRITTEN);
+      const { written } = await this.#ask<{ written: number }>(WRITTEN);
       const rest = this.#pace.pauseAfter(performance.now() - step, written);
       await pause(Math.min(idlePause, rest), undefined, { ref: false, signal }); // a step may have waited for a lock
       if (state.unindexed > 0 && performance.now() > end) return true;

@@ -11,9 +11,6 @@ import type { Shards } from './shards.ts';
  * sequence locks the log after it.
  */
 export const WRITTEN = "select coalesce(pg_sequence_last_value('book_log_number'), 0) as written";
-export interface Written {
-  readonly written: number;
-}
 
 /** The shards of the log, each with the present snapshot of its server. */
 export const LOG_SHARDS =

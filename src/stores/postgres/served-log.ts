@@ -106,7 +106,8 @@ export class PostgresLog implements ServedLog {
         // A shard with changes comes again after the others. All books come first.
         const isInRange = after.next <= after.last;
         shards.splice(0, shards.length, ...(isInRange ? [after, ...others] : [...others, after]));
-        if (changes.length > 0 || unread === 1) return { changes, cursor: cursorOf(shards) };
+        if (changes.length > 0 || unread === 1)
+          return { changes, cursor: shards.map((shard) => NAMES.map((name) => shard[name])) };
       }
     } catch (error) {
       if (codeOf(error)?.startsWith(INVALID_VALUE)) return 'gone'; // the cursor has texts that are no snapshots
@@ -222,10 +223,6 @@ export class PostgresLog implements ServedLog {
   #queryBy(deadline: number): Query {
     return (text, values = []) => this.#connections.query('batches', text, values, deadline);
   }
-}
-
-function cursorOf(shards: readonly ShardInCursor[]): unknown[] {
-  return shards.map((shard) => NAMES.map((name) => shard[name]));
 }
 
 /** @returns undefined if the cursor is not one of this store. */
