@@ -16,6 +16,7 @@ import { addAll, type ImportMode, keepIds, skipExisting, type Target } from '../
 import { rejectsPath } from '../import/rejects.ts';
 import { ImportReport } from '../import/report.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
+import { beginImport } from '../stores/bulk.ts';
 import { describeStore, openScratch, readDbUrl } from '../stores/open.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
@@ -90,7 +91,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     };
     try {
       const mode = modeOf(reading, options, { store, scratch, times: times.import });
-      if (!options.isDryRun) await store.beginEvent('import', basename(name));
+      if (!options.isDryRun) await beginImport(store, basename(name));
       return await report.end(
         await new Import({ reading, mode, report, signal, times: times.import, assertNewest }).run(),
       );

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { type Book, type BookFields, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
-import type { CatalogueEvent, ChangeLog } from '../../books/change-log.ts';
+import type { ChangeLog } from '../../books/change-log.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
 import type { Times } from '../../times.ts';
 import {
@@ -119,8 +119,7 @@ class PostgresBulk implements BulkStore {
   readonly #connect: Barrier['connect'];
   readonly assertNewest: () => Promise<void>;
   readonly #shards = new Shards();
-  /** The number of the event that all writes are a part of. */
-  #event: number | undefined;
+  event: number | undefined;
   /** Books that were stored in the transaction. */
   #stored = 0;
 
@@ -171,7 +170,7 @@ class PostgresBulk implements BulkStore {
     let result: Result;
     try {
       await this.#query(`${begin(this.#times.bulkLock)}; select ${DURABLY}`);
-      result = this.#event === undefined ? await work() : await this.#asPartOf(this.#event, work);
+      result = this.event === undefined ? await work() : await this.#asPartOf(this.event, work);
     } catch (error) {
       await this.#rollBack();
       throw error;
@@ -222,14 +221,6 @@ class PostgresBulk implements BulkStore {
       assertAllTaken(stored.books, sent);
       this.#stored += sent;
       return storedBooks(stored);
-    });
-  }
-
-  async beginEvent(kind: CatalogueEvent['kind'], name: string | null): Promise<void> {
-    this.#event = await this.log.write(async (log) => {
-      const { number } = await log.begin(kind, name);
-      await log.end(number, 0);
-      return number;
     });
   }
 
