@@ -12,7 +12,6 @@ import type {
 } from '../../books/change-log.ts';
 import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
-import { StoreUnavailable } from '../../books/store.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import {
   changeOf,
@@ -27,7 +26,7 @@ import {
 import { milliseconds, statesOf } from './history.ts';
 import { about, type LogShards } from './log.ts';
 import type { Query } from './query.ts';
-import { DURABLY, type Statements } from './statements.ts';
+import { columnsOf, DURABLY, type Statements, writeAll } from './statements.ts';
 
 /** The most rows of the log that are read together, and the most bytes of their texts. */
 const ROWS = 10_000;
@@ -279,21 +278,11 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
       const back = some.filter(({ isRemoved, isNew }) => isNew && !isRemoved);
       const changed = some.filter(({ isRemoved, isNew }) => !isNew && !isRemoved);
       await this.join(shard);
-      await this.#write(this.#statements.delete, removed);
-      await this.#write(CHANGE, changed, shard);
-      await this.#write(BRING_BACK, back, shard);
+      await writeAll(this.query, this.#statements.delete, columnsOf(['id'], removed));
+      await writeAll(this.query, CHANGE, [...columnsOf(['id', 'change'], changed), shard]);
+      await writeAll(this.query, BRING_BACK, [...columnsOf(['id', 'change'], back), shard]);
       await this.leave(shard);
     }
-  }
-
-  /** @throws StoreUnavailable if an operator's trigger has skipped some. */
-  async #write(statement: string, books: readonly Restored[], shard?: number): Promise<void> {
-    if (books.length === 0) return;
-    const ids = books.map(({ id }) => id);
-    const values = shard === undefined ? [ids] : [ids, books.map(({ change }) => change), shard];
-    const written = await this.query(statement, values);
-    if (written.length < books.length)
-      throw new StoreUnavailable(`a trigger has skipped some of the writes: ${books.length}`, 'refused');
   }
 }
 
