@@ -155,24 +155,16 @@ interface Position extends LogPosition {
 /**
  * Indexes the books of some rows of the log of one shard.
  * @param query sends a statement of a transaction that does nothing else.
- * @param turn milliseconds of work before other work runs.
+ * @param time milliseconds of work before other work runs.
  * @returns about how many books; 0 if the index has all, or another version has made it.
  */
-export async function indexSome(query: Query, shard: number | string, turn: number): Promise<number> {
+export async function indexSome(query: Query, shard: number | string, time: number): Promise<number> {
   const [position] = await query<Position>(LOCK, [shard]);
   if (position === undefined) return 0;
   const found = await readLog<Book>(query, shard, position, STEP, COLUMNS);
   const { ids, position: after, isEnd } = found;
   if (isEnd) return 0;
   const books = found.books ?? (await query<Book>(READ, [ids]));
-  await store(query, books, turn);
-  if (books.length < ids.length) await query(REMOVE, [ids, books.map(({ id }) => id)]);
-  const { seen, target, xid, number, next, last } = after;
-  await query(MOVE, [shard, seen, target, xid, number, next, last]);
-  return Math.max(1, ids.length);
-}
-
-async function store(query: Query, books: readonly Book[], time: number): Promise<void> {
   const entries: IndexEntry[] = [];
   const turn = new Turn(time);
   for (const book of books) {
@@ -181,6 +173,10 @@ async function store(query: Query, books: readonly Book[], time: number): Promis
   }
   const keys = columnsOf(['id', 'titleKey', 'authorKey', 'year'], entries);
   await query(STORE, [...keys, entries.map(vectorOf)]);
+  if (books.length < ids.length) await query(REMOVE, [ids, books.map(({ id }) => id)]);
+  const { seen, target, xid, number, next, last } = after;
+  await query(MOVE, [shard, seen, target, xid, number, next, last]);
+  return Math.max(1, ids.length);
 }
 
 /**

@@ -35,7 +35,7 @@ export async function readLogShards(query: Query, shards: Shards): Promise<LogSh
     const books = shards.shardOf(id);
     return all.find((shard) => shards.shardOf(shard) === books) ?? first;
   };
-  return { all, first, of: shards.areSeveral ? of : () => first };
+  return { all, first, of };
 }
 
 /**
