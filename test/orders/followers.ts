@@ -12,6 +12,7 @@ import type { PostgresBooks } from '../../src/stores/postgres/books.ts';
 import type { Connections } from '../../src/stores/postgres/connections.ts';
 import { pruneStatement } from '../../src/stores/postgres/log-pruning.ts';
 import { PostgresLog } from '../../src/stores/postgres/served-log.ts';
+import { STATEMENTS } from '../../src/stores/postgres/statements.ts';
 import { TIMES } from '../../src/times.ts';
 import { DEADLINE, Observed, Order, Statements } from './order.ts';
 
@@ -368,7 +369,7 @@ export const followers = fc.asyncProperty(
         { query } as unknown as Connections,
         undefined,
         { find, watches } as unknown as PostgresBooks,
-        { all: [0], first: 0, of: () => 0 },
+        { all: [0], first: 0, of: () => 0, statements: STATEMENTS },
         TIMES.postgres,
       );
       const commitsBefore = new WeakMap<PageOfChanges, number>();

@@ -25,7 +25,6 @@ import { NewBooks } from './new-books.ts';
 import type { Query } from './query.ts';
 import type { Shards } from './shards.ts';
 import type { Standby } from './standby.ts';
-import { STATEMENTS, STATEMENTS_ON_SHARDS, type Statements } from './statements.ts';
 
 const COUNT_UP_TO = 'select count(*) as books from (select 1 from books limit $1) as found';
 
@@ -41,7 +40,6 @@ export class PostgresBooks implements Books {
   readonly #shards: Shards;
   readonly #times: Times;
   readonly #lists: OpenLists;
-  readonly statements: Statements;
   readonly #changes: BookChanger;
   readonly #newBooks: NewBooks;
   /** Called after each write of this process. */
@@ -59,8 +57,7 @@ export class PostgresBooks implements Books {
     this.#shards = shards;
     this.#times = times;
     this.#lists = lists;
-    this.statements = shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS;
-    this.#changes = new BookChanger(connections, this.statements);
+    this.#changes = new BookChanger(connections, shards.statements);
     this.#newBooks = new NewBooks(connections, times.keys);
   }
 
@@ -130,7 +127,7 @@ export class PostgresBooks implements Books {
     ids: readonly number[],
     deadline: number,
   ): Promise<readonly (Book | undefined | NotAnswered)[]> {
-    const { find, findInFull } = this.statements;
+    const { find, findInFull } = this.#shards.statements;
     const read = <Row extends Book>(text: string, ids: readonly number[]) =>
       this.#connections.query<Row>('batches', text, [ids], deadline);
     const found = new Map<number, Book | undefined | NotAnswered>();

@@ -28,7 +28,7 @@ import { type Query, queryOn } from './query.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
-import { DURABLY, STATEMENTS, STATEMENTS_ON_SHARDS } from './statements.ts';
+import { DURABLY, STATEMENTS } from './statements.ts';
 import { createStructure } from './structure.ts';
 import { csvOf, jsonOf } from './text.ts';
 import { PostgresLogReader, PostgresLogWriter } from './undo.ts';
@@ -132,7 +132,7 @@ class PostgresBulk implements BulkStore {
       return result;
     },
     write: async (write) => {
-      const log = await this.#logWriter();
+      const log = new PostgresLogWriter(this.#query, await this.#logShards());
       return this.inTransaction(() => write(log));
     },
   };
@@ -225,7 +225,7 @@ class PostgresBulk implements BulkStore {
   }
 
   async #asPartOf<Result>(event: number, work: () => Promise<Result>): Promise<Result> {
-    const log = await this.#logWriter();
+    const log = new PostgresLogWriter(this.#query, await this.#logShards());
     await log.resume(event);
     for (const shard of log.shards.all) await log.join(shard);
     this.#stored = 0;
@@ -233,14 +233,6 @@ class PostgresBulk implements BulkStore {
     for (const shard of log.shards.all) await log.leave(shard);
     await log.end(event, this.#stored);
     return result;
-  }
-
-  async #logWriter(): Promise<PostgresLogWriter> {
-    return new PostgresLogWriter(
-      this.#query,
-      await this.#logShards(),
-      this.#shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS,
-    );
   }
 
   async #logShards(): Promise<LogShards> {

@@ -5,6 +5,7 @@
 import { isWithin } from '../states.ts';
 import type { Query } from './query.ts';
 import type { Shards } from './shards.ts';
+import type { Statements } from './statements.ts';
 
 /**
  * A number that grows with each row of the log. The statement locks the sequence, so it reads no table: a program that drops the
@@ -26,6 +27,8 @@ export interface LogShards {
   readonly first: number;
   /** @returns the shard with the rows about a book. */
   of(id: number): number;
+  /** Those for the books of one shard. */
+  readonly statements: Statements;
 }
 
 export async function readLogShards(query: Query, shards: Shards): Promise<LogShards> {
@@ -35,7 +38,7 @@ export async function readLogShards(query: Query, shards: Shards): Promise<LogSh
     const books = shards.shardOf(id);
     return all.find((shard) => shards.shardOf(shard) === books) ?? first;
   };
-  return { all, first, of };
+  return { all, first, of, statements: shards.statements };
 }
 
 /**

@@ -187,8 +187,7 @@ export class PostgresLog implements ServedLog {
     deadline = Number.POSITIVE_INFINITY,
   ): Promise<Result> {
     await this.#keeper?.keep(deadline);
-    const { statements } = this.#books;
-    const work = (query: Query) => write(new PostgresLogWriter(query, this.#shards, statements));
+    const work = (query: Query) => write(new PostgresLogWriter(query, this.#shards));
     return this.#books.written(this.#connections.transaction('batches', deadline, work));
   }
 

@@ -26,7 +26,7 @@ import {
 import { milliseconds, statesOf } from './history.ts';
 import { about, type LogShards } from './log.ts';
 import type { Query } from './query.ts';
-import { columnsOf, DURABLY, type Statements, writeAll } from './statements.ts';
+import { columnsOf, DURABLY, writeAll } from './statements.ts';
 
 /** The most rows of the log that are read together, and the most bytes of their texts. */
 const ROWS = 10_000;
@@ -210,13 +210,7 @@ export class PostgresLogReader implements LogReader {
 }
 
 export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
-  readonly #statements: Statements;
   #event: Pick<CatalogueEvent, 'number' | 'kind'> | undefined;
-
-  constructor(query: Query, shards: LogShards, statements: Statements) {
-    super(query, shards);
-    this.#statements = statements;
-  }
 
   async claim({ key, fingerprint }: Once): Promise<boolean> {
     return (await this.query(CLAIM, [key, fingerprint])).length > 0;
@@ -263,7 +257,7 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
   /** Until the end of the transaction, nobody else changes these books. */
   protected override async present(shard: number, ids: readonly number[]): Promise<PresentRow[]> {
     await this.query(BE_ALONE, [shard]);
-    return this.query<PresentRow>(this.#statements.lockAs(`${stateOf('books')} as state`), [ids]);
+    return this.query<PresentRow>(this.shards.statements.lockAs(`${stateOf('books')} as state`), [ids]);
   }
 
   async forget(id: number): Promise<void> {
@@ -278,7 +272,7 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
       const back = some.filter(({ isRemoved, isNew }) => isNew && !isRemoved);
       const changed = some.filter(({ isRemoved, isNew }) => !isNew && !isRemoved);
       await this.join(shard);
-      await writeAll(this.query, this.#statements.delete, columnsOf(['id'], removed));
+      await writeAll(this.query, this.shards.statements.delete, columnsOf(['id'], removed));
       await writeAll(this.query, CHANGE, [...columnsOf(['id', 'change'], changed), shard]);
       await writeAll(this.query, BRING_BACK, [...columnsOf(['id', 'change'], back), shard]);
       await this.leave(shard);
