@@ -112,9 +112,9 @@ export function asBook(id: number, fields: Fields): Book | undefined {
   return fields.title === null ? undefined : bookWith([id, ...valuesOf(fields)]);
 }
 
-/** The newest row of the book $1 stays when it is forgotten, as $2, so that followers and the index have the removal. */
-export const NEWEST_ROW = 'select max(number) as number from book_log where book = $1';
+const NEWEST = '(select max(number) from book_log where book = $1)';
+/** The newest row of the book $1 stays when it is forgotten, so that followers and the index have the removal. */
 export const FORGET = [
-  `update book_log set ${FIELD_NAMES.map((name) => `${name} = null`)} where book = $1 and number = $2`,
-  'delete from book_log where book = $1 and last = $1 and number < $2',
+  `update book_log set ${FIELD_NAMES.map((name) => `${name} = null`)} where book = $1 and number = ${NEWEST}`,
+  `delete from book_log where book = $1 and last = $1 and number < ${NEWEST}`,
 ];

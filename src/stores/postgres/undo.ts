@@ -13,16 +13,7 @@ import type {
 import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
-import {
-  changeOf,
-  EVENT_COLUMNS,
-  FORGET,
-  hasChange,
-  NEWEST_ROW,
-  type OldestRow,
-  RUN,
-  reaches,
-} from '../states.ts';
+import { changeOf, EVENT_COLUMNS, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
 import { milliseconds, statesOf } from './history.ts';
 import { about, type LogShards } from './log.ts';
 import type { Query } from './query.ts';
@@ -262,8 +253,7 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
 
   async forget(id: number): Promise<void> {
     await this.query('delete from books where id = $1', [id]);
-    const [newest] = await this.query<{ number: number }>(NEWEST_ROW, [id]);
-    for (const statement of FORGET) await this.query(statement, [id, newest?.number]);
+    for (const statement of FORGET) await this.query(statement, [id]);
   }
 
   async restore(books: readonly Restored[]): Promise<void> {

@@ -20,7 +20,6 @@ import {
   type Fields,
   FORGET,
   hasChange,
-  NEWEST_ROW,
   type OldestRow,
   RUN,
   reaches,
@@ -206,8 +205,7 @@ export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
   async forget(id: number): Promise<void> {
     this.db.exec('pragma secure_delete = on'); // its texts are overwritten
     this.prepare(REMOVE).run(id);
-    const newest = Number(this.prepare(NEWEST_ROW).get({ 1: id })?.number);
-    for (const statement of FORGET) this.prepare(statement).run({ 1: id, 2: newest });
+    for (const statement of FORGET) this.prepare(statement).run({ 1: id });
   }
 }
 
