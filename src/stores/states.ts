@@ -36,9 +36,6 @@ export function reaches({ at, isBeginning, hasAll }: OldestRow, since: number): 
   return at < since || Boolean(isBeginning && (at === since || hasAll));
 }
 
-/** Those of an event; `at` is in the store's own type. */
-export const EVENT_COLUMNS = 'number, kind, at, name, books, work';
-
 /** The fields of a book, or null if there is none. */
 export type Fields = BookFields | Readonly<Record<keyof BookFields, null>>;
 

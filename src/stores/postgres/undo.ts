@@ -13,7 +13,7 @@ import type {
 import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
-import { changeOf, EVENT_COLUMNS, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
+import { changeOf, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
 import { milliseconds, statesOf } from './history.ts';
 import { about, type LogShards } from './log.ts';
 import type { Query } from './query.ts';
@@ -39,7 +39,7 @@ const OLDEST = `
     select at, xid from book_log where book_log.place = state.place and xid >= began order by xid, number limit 1
   ) as oldest`;
 
-const EVENTS = `select ${EVENT_COLUMNS.replace('at,', `${milliseconds('at')} as at,`)} from book_events where place = $1`;
+const EVENTS = `select number, kind, ${milliseconds('at')} as at, name, books, work from book_events where place = $1`;
 const NEW = `
   select nextval('book_log_number') as number, (extract(epoch from clock_timestamp()) * 1000000)::bigint as before
   where ${DURABLY}`;

@@ -14,16 +14,7 @@ import type {
 import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { FIELDS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
-import {
-  changeOf,
-  EVENT_COLUMNS,
-  type Fields,
-  FORGET,
-  hasChange,
-  type OldestRow,
-  RUN,
-  reaches,
-} from '../states.ts';
+import { changeOf, type Fields, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
 import { Turn } from '../turn.ts';
 import { Skipped } from './faults.ts';
 import { History } from './history.ts';
@@ -40,7 +31,7 @@ const ROW = `select last - number + $number as book from book_log where ${hasCha
 const OLDEST = `
   select at, number = began as isBeginning, has_all as hasAll from book_log cross join book_log_state
   where number >= began order by number limit 1`;
-const EVENTS = `select ${EVENT_COLUMNS} from book_events`;
+const EVENTS = 'select number, kind, at, name, books, work from book_events';
 const PRESENT = `select ${FIELDS} from books where id = ?`;
 const REMOVE = 'delete from books where id = ?';
 const BRING_BACK = `insert into books (${ID_AND_FIELDS}) select $id, ${FIELDS} from book_log where number = $change`;
