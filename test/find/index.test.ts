@@ -39,14 +39,25 @@ const DAMAGES = {
   ],
 };
 
-/** Notes for the index in a SQLite file, as builds before version 1.1 made them. */
-const OLDER = `
+/** Notes for the index, as builds before version 1.1 made them. */
+const OLDER = {
+  SQLite: `
     create table book_index_queue (id integer primary key) strict;
     create trigger book_index_on_update after update on books
       begin insert or ignore into book_index_queue select old.id where old.id <= (select indexed_to from book_index_state); end;
     drop table book_index_state;
     create table book_index_state (version integer not null, indexed_to integer not null, is_complete integer not null) strict;
-    insert into book_index_state values (3, 100, 1)`;
+    insert into book_index_state values (3, 100, 1)`,
+  PostgreSQL: `
+    create table book_index_queue (first bigint not null, last bigint not null);
+    create function book_index_note() returns trigger language plpgsql
+      as $$ begin insert into book_index_queue select id, id from changed; return null; end $$;
+    create trigger book_index_on_update after update on books referencing new table as changed
+      for each statement execute function book_index_note();
+    drop table book_index_state;
+    create table book_index_state (version integer not null, round bigint not null default 0, is_complete boolean not null);
+    insert into book_index_state (version, is_complete) values (3, true)`,
+};
 
 /** What belongs to an index. */
 const OBJECTS = {
@@ -156,15 +167,13 @@ for (const store of STORES) {
         const books = await countFound(started.client, `title=number+${number}`).finally(started.stop);
         assert.deepEqual([books, await objects()], [1, all], damage);
       }
-      if (store.name === 'SQLite') {
-        await indexAll(dbUrl);
-        await runOn(dbUrl, OLDER);
-        await executeOn(dbUrl, "update books set title = 'Older'");
-        const newer = await startTestService(dbUrl);
-        await newer.client.request('PUT', '/book/1', { body: { title: 'Newer' } });
-        const found = await countFound(newer.client, 'title=newer').finally(newer.stop);
-        assert.deepEqual([found, await objects()], [1, all]);
-      }
+      await indexAll(dbUrl);
+      await runOn(dbUrl, OLDER[store.name]);
+      await executeOn(dbUrl, "update books set title = 'Older'");
+      const newer = await startTestService(dbUrl);
+      await newer.client.request('PUT', '/book/1', { body: { title: 'Newer' } });
+      const found = await countFound(newer.client, 'title=newer').finally(newer.stop);
+      assert.deepEqual([found, await objects()], [1, all]);
       for (const table of ['book_log', 'book_log_state']) {
         await executeOn(dbUrl, `drop table ${table}`); // until a start, nobody can write
         const started = await startTestService(dbUrl);

@@ -1,10 +1,10 @@
-// SQLite files of builds before version 1.1, whose log had its events in itself: a start moves them, and such a build refuses the
-// file from then on. Titles name the rules of docs/contract.md.
+// Stores of builds before version 1.1, whose log had its events in itself: a start moves them, and such a build refuses the store
+// from then on. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { command, folderWith } from '../support/importing.ts';
-import { SQLITE, startTestService } from '../support/service.ts';
+import { STORES, startTestService } from '../support/service.ts';
 import { executeOn, runOn } from '../support/sql.ts';
 
 const BEGINNING = "event = 'beginning', year = (select 1 - cast(has_all as integer) from book_log_state)";
@@ -28,9 +28,15 @@ const MAKE_OLDER = {
     insert into book_log_state (noted_to) select noted_to from before;
     drop table before;
     pragma user_version = 1`,
+  PostgreSQL: `
+    alter table book_log add column event text;
+    insert into book_log (xid, number, at, book, last, event, title) select '4', number, at, 0, 0, kind, name from book_events;
+    update book_log set ${BEGINNING} where xid = (select began from book_log_state) and book = 0;
+    alter table book_log_state drop column began, drop column has_all;
+    drop table book_events`,
 };
 
-for (const store of [SQLITE]) {
+for (const store of STORES) {
   describe(`a log of a build before version 1.1 on ${store.name}`, () => {
     test('rules 27, H1, H4 and H5: a start keeps its changes, events and cursors', async () => {
       const url = await store.freshUrl();
@@ -46,7 +52,7 @@ for (const store of [SQLITE]) {
       const read = () => command('undo --list', url);
       const events = await read();
       assert.match(events.stdout, /undo +1 book\n.*import +2 books {2}more\.csv\n$/);
-      await runOn(url, MAKE_OLDER.SQLite);
+      await runOn(url, MAKE_OLDER[store.name]);
       assert.deepEqual(await read(), events);
       const { client } = await startTestService(url);
       assert.deepEqual(await read(), events);
@@ -72,7 +78,13 @@ for (const store of [SQLITE]) {
     test('rule 27: from then on, such a build refuses the store', async () => {
       const url = await store.freshUrl();
       await startTestService(url);
-      assert.deepEqual({ ...(await executeOn(url, 'pragma user_version'))[0] }, { user_version: 2 });
+      if (store.name === 'SQLite')
+        return assert.deepEqual({ ...(await executeOn(url, 'pragma user_version'))[0] }, { user_version: 2 });
+      const begin = "insert into book_log_state (place, pruned, system) values (1, '3', 0)"; // as it begins the log again
+      await assert.rejects(
+        executeOn(url, begin),
+        /^error: new row for relation "book_log_state" violates check constraint "made by a later build of the service: start that one"$/,
+      );
     });
   });
 }

@@ -20,6 +20,18 @@ import type { Query } from './query.ts';
 // On Citus, each shard of books has a shard of the log and of the events beside it, and `place` is a number that hashes into both.
 // Elsewhere, the log has one shard, and `place` is 0.
 
+/** Builds before the release would begin the log again. A constraint of this name refuses their rows. */
+const REFUSAL = 'made by a later build of the service: start that one';
+
+/** An event is open during its transaction only, so each transaction sees only its own event as open. */
+const EVENTS = [
+  `create table if not exists book_events (
+    place bigint not null default 0, number bigint not null, at timestamptz not null default clock_timestamp(),
+    kind text not null, name text, books bigint not null default 0, work json, is_open boolean not null default true,
+    primary key (place, number)
+  )`,
+  'create index if not exists book_events_open on book_events (place) where is_open',
+];
 const TABLES = [
   'create sequence if not exists book_log_number',
   `create table if not exists book_log (
@@ -32,16 +44,10 @@ const TABLES = [
   // A row for each shard: the last transaction of which rows have been removed for their age (`pruned`), the server of these
   // transactions (`system`), when old rows were last looked for, the transaction of the beginning, and whether there were no books then.
   `create table if not exists book_log_state (
-    place bigint primary key default 0, pruned xid8 not null, system bigint not null, looked timestamptz, began xid8 not null,
-    has_all boolean not null default false
+    place bigint primary key default 0, pruned xid8 not null, system bigint not null, looked timestamptz, began xid8,
+    has_all boolean not null default false, constraint "${REFUSAL}" check (began is not null)
   )`,
-  // An event is open during its transaction only, so each transaction sees only its own event as open.
-  `create table if not exists book_events (
-    place bigint not null default 0, number bigint not null, at timestamptz not null default clock_timestamp(),
-    kind text not null, name text, books bigint not null default 0, work json, is_open boolean not null default true,
-    primary key (place, number)
-  )`,
-  'create index if not exists book_events_open on book_events (place) where is_open',
+  ...EVENTS,
   'create index if not exists book_log_books on book_log (place, book, number)',
   'create index if not exists book_log_parts on book_log (part_of) where part_of is not null',
   'create index if not exists book_log_numbers on book_log using brin (number, at)',
@@ -60,12 +66,18 @@ const HAS_COLUMNS = `(
       and attname in (${COLUMNS.map((name) => `'${name}'`)})
   )`;
 
+const distributed = (name: string) =>
+  `select create_distributed_table('${name}', 'place', colocate_with := 'books')`;
+/** Builds before the release would drop the log. The reference refuses that. */
+const DISTRIBUTE_EVENTS = [
+  distributed('book_events'),
+  'alter table book_events add foreign key (place) references book_log_state',
+];
 /** On Citus, the triggers of a shard of books write to the shard of the log beside it. Citus allows such triggers on request. */
 const DISTRIBUTE = [
   'set local citus.enable_unsafe_triggers = on',
-  ...['book_log', 'book_log_state', 'book_events'].map(
-    (name) => `select create_distributed_table('${name}', 'place', colocate_with := 'books')`,
-  ),
+  ...['book_log', 'book_log_state'].map(distributed),
+  ...DISTRIBUTE_EVENTS,
 ];
 const EACH_SHARD = `
   do $$ declare shard bigint; number bigint; has_none boolean = not exists (select 1 from books); begin
@@ -86,10 +98,36 @@ const ONE_SHARD = [
   'insert into book_log (book, last) values (0, 0)',
 ];
 
+/** Builds before the release kept events in the log, as rows about book 0 with the name as the title. On Citus they had none. */
+const MOVE_EVENTS = `
+  insert into book_events (number, at, kind, name, books, is_open)
+    select number, at, event, title, (
+      select coalesce(sum(last - book + 1), 0) from book_log where part_of = events.number and book > 0
+    ), false
+    from book_log as events where place = 0 and book = 0 and event in ('import', 'undo') and part_of is null`;
+const moveEvents = (isDistributed: boolean) => [
+  ...EVENTS,
+  ...(isDistributed ? DISTRIBUTE_EVENTS : [MOVE_EVENTS]),
+  'alter table book_log_state add column began xid8, add column has_all boolean not null default false',
+  isDistributed
+    ? "update book_log_state set began = '3'"
+    : `update book_log_state set (began, has_all) = (
+        select coalesce((array_agg(xid order by xid desc))[1], '3'), coalesce((array_agg(year order by xid desc))[1] = 0, false)
+        from book_log where place = 0 and book = 0 and event = 'beginning'
+      )`,
+  `alter table book_log_state add constraint "${REFUSAL}" check (began is not null)`,
+  `update book_log set ${FIELD_NAMES.map((name) => `${name} = null`)} where book = 0 and (title is not null or year is not null)`,
+  'alter table book_log drop column event',
+];
+
 interface LogTables {
   /** Whether the log is there, with its sequence, its events and its triggers. */
   readonly isThere: boolean;
   readonly hasColumns: boolean;
+  /** Whether a build before the release has made the log, with events in it. */
+  readonly isOlder: boolean;
+  /** Whether a build before version 1.1 has made the log: it has changes for the index only, or several new books under one number. */
+  readonly isOld: boolean;
   readonly hasIndex: boolean;
   /** Whether this role may write events; null if there is no table of them. */
   readonly mayWrite: boolean | null;
@@ -113,7 +151,7 @@ const DESCRIBE = `
       ) as books
     ) as schemas
   ), found as (
-    select pg_proc.oid, proowner, tgenabled in ('O', 'A') and prosrc = $2
+    select pg_proc.oid, proowner, tgenabled in ('O', 'A') as is_enabled, tgenabled in ('O', 'A') and prosrc = $2
       and proconfig = array['search_path=' || path, 'enable_seqscan=off'] as "isSound"
     from names cross join pg_trigger join pg_proc on pg_proc.oid = tgfoid
     where tgrelid = to_regclass('books') and tgname = any($1::text[])
@@ -123,6 +161,10 @@ const DESCRIBE = `
       and to_regclass('book_events') is not null
       and (select count(*) = ${Object.keys(TRIGGERS).length} from found where "isSound") as "isThere",
     ${HAS_COLUMNS} as "hasColumns",
+    (select count(*) = 2 from pg_attribute where not attisdropped
+      and (attrelid, attname) in ((to_regclass('book_log'), 'event'), (to_regclass('book_log_state'), 'looked')))
+      and (select count(*) = ${Object.keys(TRIGGERS).length} from found where is_enabled) as "isOlder",
+    coalesce(to_regclass('book_index_queue'), to_regclass('book_log_runs')) is not null as "isOld",
     to_regclass('book_index_state') is not null as "hasIndex",
     (select bool_and(has_table_privilege(to_regclass('book_events'), name)) from unnest(array['select', 'insert', 'update']) as name)
       as "mayWrite",
@@ -176,30 +218,41 @@ export const IS_SOUND = `
  */
 export async function stepsToLog(query: Query, isDistributed: boolean): Promise<string[]> {
   const [found] = await query<LogTables>(DESCRIBE, [Object.keys(TRIGGERS), WRITE]);
-  const { isThere, hasColumns, hasIndex, isOpen, isOwner, mayWrite, schema } = found as LogTables;
+  const { isThere, hasColumns, isOlder, isOld, hasIndex, isOpen, isOwner, mayWrite, schema } =
+    found as LogTables;
   if (mayWrite === false)
     throw new Error(
       'this role may not write its table "book_events": grant the rights of its other tables again',
     );
   const isOpenAway = isDistributed && (await query(isOpenOnWorkers(schema))).length > 0;
   if ((isOpen || isOpenAway) && !isOwner) throw new Error(OPEN);
-  const [index] = hasIndex ? await query<{ lacksChanges: boolean }>(LACKS_CHANGES) : [];
-  if (!index?.lacksChanges && isThere && hasColumns) {
-    const [log] = await query<{ isOwn: boolean | null }>(IS_OWN);
-    const [numbers] = isDistributed ? [] : await query<{ isBehind: boolean }>(IS_BEHIND);
-    if (log?.isOwn && numbers?.isBehind) return [CATCH_UP];
-    if (log?.isOwn) return isOpen ? [closeIn(schema)] : isOpenAway ? [closeOnWorkers(schema)] : [];
-  }
-  return [
-    'lock table books in share row exclusive mode',
-    ...(!hasColumns || isDistributed ? ['drop table if exists book_events, book_log, book_log_state'] : []),
-    ...TABLES,
-    ...(isDistributed ? DISTRIBUTE : []),
+  const writing = [
     functionIn(found as LogTables),
     closeIn(schema), // Citus does it on the workers as well
     ...Object.entries(TRIGGERS).map(([name, when]) => {
       return `create or replace trigger ${name} ${when} for each statement execute function ${schema}.${FUNCTION}`;
     }),
+  ];
+  const [index] = hasIndex ? await query<{ lacksChanges: boolean }>(LACKS_CHANGES) : [];
+  if (!isOld && !index?.lacksChanges && (isOlder || (isThere && hasColumns))) {
+    const [log] = await query<{ isOwn: boolean | null }>(IS_OWN);
+    if (log?.isOwn && isOlder)
+      return ['lock table books in share row exclusive mode', ...moveEvents(isDistributed), ...writing];
+    const [numbers] = isDistributed ? [] : await query<{ isBehind: boolean }>(IS_BEHIND);
+    if (log?.isOwn && numbers?.isBehind) return [CATCH_UP];
+    if (log?.isOwn) return isOpen ? [closeIn(schema)] : isOpenAway ? [closeOnWorkers(schema)] : [];
+  }
+  return [
+    `lock table books in ${isOld ? 'access exclusive' : 'share row exclusive'} mode`,
+    ...(isOld
+      ? ['drop function if exists book_index_note cascade', 'drop table if exists book_index_queue']
+      : []),
+    ...(isOld || !hasColumns || isDistributed
+      ? ['drop table if exists book_events', 'drop table if exists book_log, book_log_state']
+      : []),
+    ...TABLES,
+    ...(isDistributed ? DISTRIBUTE : []),
+    ...writing,
     "update book_log set xid = '3' where xid > '3'", // before all transactions
     'delete from book_events', // nothing before the beginning can be taken back
     'delete from book_log_state',
