@@ -102,8 +102,11 @@ export interface Restored {
 /** Reads the log of changes. */
 export interface LogReader {
   known(key: string): Promise<KnownRequest | undefined>;
-  select(request: UndoRequest): Promise<Selection | NotUndone>;
-  /** The books that the changes are about, in their order, each once. */
+  /** Whether it has all changes since a time: milliseconds since 1970. */
+  reaches(since: number): Promise<boolean>;
+  /** The book whose change has a number; undefined if it has no such change. */
+  bookOf(change: number): Promise<number | undefined>;
+  /** The books that the changes are about, in any order, and perhaps several times. */
   booksOf(selection: Selection): Promise<IdRange[]>;
   event(number: number): Promise<CatalogueEvent | undefined>;
   /** The number of the newest change of a book; undefined if the log has none. */

@@ -6,33 +6,27 @@ export interface IdRange {
   readonly last: number;
 }
 
-/** @param ranges ascending by their first id. @returns the same ids, each once, in as few ranges as possible. */
-export function joined(ranges: Iterable<IdRange>): IdRange[] {
-  const found: { first: number; last: number }[] = [];
-  for (const { first, last } of ranges) {
-    const before = found.at(-1);
-    if (before !== undefined && first <= before.last + 1) before.last = Math.max(before.last, last);
-    else found.push({ first, last });
-  }
-  return found;
-}
-
-/** How many ids these are. */
-export function countOf(ranges: readonly IdRange[]): number {
-  return ranges.reduce((sum, { first, last }) => sum + last - first + 1, 0);
-}
-
 /** Goes through ids in their order. */
 export class Ids {
-  readonly #ranges: readonly IdRange[];
+  /** Each id once, in as few ranges as possible. */
+  readonly #ranges: { first: number; last: number }[] = [];
   /** The ranges before this position have no id after `#after`. */
   #position = 0;
   #after = 0;
   /** How many ids the caller asks for together. */
   together = Number.POSITIVE_INFINITY;
 
+  /** @param ranges in any order. */
   constructor(ranges: readonly IdRange[]) {
-    this.#ranges = ranges;
+    for (const { first, last } of ranges.toSorted((one, other) => one.first - other.first)) {
+      const before = this.#ranges.at(-1);
+      if (before !== undefined && first <= before.last + 1) before.last = Math.max(before.last, last);
+      else this.#ranges.push({ first, last });
+    }
+  }
+
+  get count(): number {
+    return this.#ranges.reduce((sum, { first, last }) => sum + last - first + 1, 0);
   }
 
   /** @returns the next ids after this one; none at the end. */

@@ -12,7 +12,7 @@ import type {
   Selection,
   UndoRequest,
 } from './change-log.ts';
-import { countOf, Ids } from './id-ranges.ts';
+import { Ids } from './id-ranges.ts';
 import type { Once } from './once.ts';
 import { decide } from './undo-decision.ts';
 
@@ -103,7 +103,6 @@ type Known = { readonly known: UndoProgress } | 'conflict' | 'unknown';
 interface Plan {
   readonly selection: Selection;
   readonly ids: Ids;
-  readonly books: number;
 }
 
 /** One undo. Several processes may continue it at the same time; its parts follow one after the other. */
@@ -155,7 +154,7 @@ export class Undo {
       if (typeof plan === 'string') return plan;
       const { selection, ids } = plan;
       const left: number[] = [];
-      const progress = { ...NOTHING, books: plan.books, left };
+      const progress = { ...NOTHING, books: ids.count, left };
       for (let through = 0; progress.checked < progress.books; onProgress(progress)) {
         const books = await log.past(ids.next(through, TOGETHER), selection);
         const { restored, leftAlone } = decisionsOn(books);
@@ -187,10 +186,19 @@ export class Undo {
 }
 
 async function planOf(log: LogReader, request: UndoRequest): Promise<Plan | NotUndone> {
-  const selection = await log.select(request);
+  const selection = await select(log, request);
   if (typeof selection === 'string') return selection;
-  const ranges = await log.booksOf(selection);
-  return { selection, ids: new Ids(ranges), books: countOf(ranges) };
+  return { selection, ids: new Ids(await log.booksOf(selection)) };
+}
+
+async function select(log: LogReader, request: UndoRequest): Promise<Selection | NotUndone> {
+  if ('since' in request) return (await log.reaches(request.since)) ? request : 'beyond';
+  const isChange = 'change' in request;
+  const number = isChange ? request.change : request.import;
+  const event = await log.event(number);
+  if (event !== undefined) return isChange || event.kind === 'import' ? { event: number } : 'unknown';
+  const book = isChange ? await log.bookOf(number) : undefined;
+  return book === undefined ? 'unknown' : { change: number, book };
 }
 
 async function knownFor(log: LogReader, once: Once | undefined): Promise<Known | undefined> {
@@ -206,10 +214,11 @@ async function knownFor(log: LogReader, once: Once | undefined): Promise<Known |
 
 async function beginStep(
   log: LogWriter,
-  { selection, ids, books }: Plan,
+  { selection, ids }: Plan,
   once: Once | undefined,
 ): Promise<UndoProgress | Known> {
   if (once !== undefined && !(await log.claim(once))) return (await knownFor(log, once)) ?? 'conflict';
+  const books = ids.count;
   if (books === 0) return NOTHING;
   const { number, before } = await log.begin('undo', null);
   if (once !== undefined) await log.keep(once.key, [number]);

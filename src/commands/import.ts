@@ -16,6 +16,7 @@ import { addAll, type ImportMode, keepIds, skipExisting, type Target } from '../
 import { rejectsPath } from '../import/rejects.ts';
 import { ImportReport } from '../import/report.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
+import { beginImport } from '../stores/bulk.ts';
 import { describeStore, openScratch, readDbUrl } from '../stores/open.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
@@ -91,7 +92,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     try {
       const mode = modeOf(reading, options, { store, scratch, times: times.import });
       if (!options.isDryRun) {
-        await store.beginEvent('import', basename(name)).catch((error) => {
+        await beginImport(store, basename(name)).catch((error) => {
           throw new OperatorError(`${describeStore(url)}: ${reasonOf(error)}. Nothing was imported.`);
         });
       }

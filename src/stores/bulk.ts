@@ -2,7 +2,7 @@
 // caller at a time. Every failure is an Error whose message is the reason; clients never see it.
 
 import { BOOK_FIELDS, type Book, type BookFields, FIELD_NAMES } from '../books/book.ts';
-import type { CatalogueEvent, ChangeLog } from '../books/change-log.ts';
+import type { ChangeLog } from '../books/change-log.ts';
 
 /**
  * How a book is written: one line each, the same bytes from every store.
@@ -29,6 +29,8 @@ export type InBatches<Row> = Iterable<readonly Row[]> | AsyncIterable<readonly R
 
 export interface BulkStore {
   readonly log: ChangeLog;
+  /** The number of an event: later writes are a part of it. */
+  event: number | undefined;
 
   /**
    * Runs work that sees one state of all books, whatever other processes write meanwhile. If it fails, the store can only be
@@ -70,9 +72,6 @@ export interface BulkStore {
    */
   insertNew(rows: InBatches<BookFields>, isDryRun: boolean): AsyncIterable<StoredBooks>;
 
-  /** Begins an event: all later writes are a part of it. @param name of the file of an import. */
-  beginEvent(kind: CatalogueEvent['kind'], name: string | null): Promise<void>;
-
   /** Within a transaction, removes all books and the keys of all requests. */
   removeAll(): Promise<void>;
 
@@ -89,6 +88,15 @@ export interface BulkStore {
   assertNewest(): Promise<void>;
 
   close(): Promise<void>;
+}
+
+/** Begins an import, which all later writes are a part of. */
+export async function beginImport(store: BulkStore, file: string): Promise<void> {
+  store.event = await store.log.write(async (log) => {
+    const { number } = await log.begin('import', file);
+    await log.end(number, 0);
+    return number;
+  });
 }
 
 /** All books of a store in batches, ascending by id. */

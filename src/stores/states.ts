@@ -2,7 +2,7 @@
 // about it (rule H4).
 
 import { type Book, type BookFields, bookWith, FIELD_NAMES, valuesOf } from '../books/book.ts';
-import type { CatalogueEvent, State, States, UndoRequest } from '../books/change-log.ts';
+import type { State, States } from '../books/change-log.ts';
 import { HEAVY, weightOf } from '../books/store.ts';
 
 // New books that are stored together have one row for each run of ids. Each of them has a number: that of the row is the last
@@ -22,11 +22,6 @@ export const isWithin = (id: string) =>
 export const hasChange = (number: string) =>
   `number >= ${number} and number < ${number} + ${RUN} and number - last + book <= ${number}`;
 
-/** Whether a request names an event: an import as such, or either as a change. */
-export function isEventOf(request: UndoRequest, { kind }: Pick<CatalogueEvent, 'kind'>): boolean {
-  return kind === 'import' || 'change' in request;
-}
-
 /** The oldest row that a log has since its beginning. */
 export interface OldestRow {
   /** Milliseconds since 1970. */
@@ -40,9 +35,6 @@ export interface OldestRow {
 export function reaches({ at, isBeginning, hasAll }: OldestRow, since: number): boolean {
   return at < since || Boolean(isBeginning && (at === since || hasAll));
 }
-
-/** Those of an event; `at` is in the store's own type. */
-export const EVENT_COLUMNS = 'number, kind, at, name, books, work';
 
 /** The fields of a book, or null if there is none. */
 export type Fields = BookFields | Readonly<Record<keyof BookFields, null>>;
@@ -117,9 +109,9 @@ export function asBook(id: number, fields: Fields): Book | undefined {
   return fields.title === null ? undefined : bookWith([id, ...valuesOf(fields)]);
 }
 
-/** The newest row of the book $1 stays when it is forgotten, as $2, so that followers and the index have the removal. */
-export const NEWEST_ROW = 'select max(number) as number from book_log where book = $1';
+const NEWEST = '(select max(number) from book_log where book = $1)';
+/** The newest row of the book $1 stays when it is forgotten, so that followers and the index have the removal. */
 export const FORGET = [
-  `update book_log set ${FIELD_NAMES.map((name) => `${name} = null`)} where book = $1 and number = $2`,
-  'delete from book_log where book = $1 and last = $1 and number < $2',
+  `update book_log set ${FIELD_NAMES.map((name) => `${name} = null`)} where book = $1 and number = ${NEWEST}`,
+  `delete from book_log where book = $1 and last = $1 and number < ${NEWEST}`,
 ];

@@ -286,7 +286,7 @@ testOnPostgres(
       return queryOn(server)(text, values);
     };
     const often = timesWith({ history: { prune: 5 } });
-    const pruning = pruneLog({ query } as unknown as Connections, [{ shard: 0, now: '' }], 0, false, often);
+    const pruning = pruneLog({ query } as unknown as Connections, [0], 0, false, often);
     await waitUntil(() => pruning.changes === 1); // the newest one
     pruning.end();
   },
@@ -299,7 +299,7 @@ testOnPostgres('rule H6: the changes in the log are counted from time to time', 
   const query = (_pool: string, text: string, values: unknown[]) => queryOn(server)(text, values);
   const often = timesWith({ history: { prune: 5 } });
   const connections = { query } as unknown as Connections;
-  const pruning = pruneLog(connections, [{ shard: 0, now: '' }], Number.POSITIVE_INFINITY, false, often);
+  const pruning = pruneLog(connections, [0], Number.POSITIVE_INFINITY, false, often);
   await waitUntil(() => pruning.changes === 3); // with the beginning
   pruning.end();
 });

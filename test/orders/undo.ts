@@ -47,7 +47,7 @@ interface Write {
 }
 
 /** One place has the whole log. */
-const LOG_SHARDS = { all: [0], first: 0, of: () => 0 };
+const LOG_SHARDS = { all: [0], first: 0, of: () => 0, statements: STATEMENTS };
 
 const textOf = (state: State) => (state === null ? null : `${state}`);
 
@@ -227,7 +227,7 @@ export const undos = fc.asyncProperty(
           read: <Result>(read: (log: PostgresLogReader) => Promise<Result>) =>
             begin().carryOut((query) => read(new PostgresLogReader(query, LOG_SHARDS))),
           write: <Result>(write: (log: PostgresLogWriter) => Promise<Result>) =>
-            begin().carryOut((query) => write(new PostgresLogWriter(query, LOG_SHARDS, STATEMENTS))),
+            begin().carryOut((query) => write(new PostgresLogWriter(query, LOG_SHARDS))),
         };
         return Undo.begin(log, { change: number }, undefined, deadline);
       };

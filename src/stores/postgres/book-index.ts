@@ -18,9 +18,6 @@ import { changeStructure } from './structure.ts';
 /** The most rows of the log that are read together, and books that are indexed together: a few milliseconds of work in this process. */
 export const STEP = 1000;
 
-/** Above every id. */
-const LAST_ID = Number.MAX_SAFE_INTEGER;
-
 // The words of a book come from this process: no parser or dictionary of the server sees them. `book_index_state` has a row for each
 // shard of the log: how far the index is there, as a `LogPosition`.
 const TABLES = [
@@ -110,10 +107,6 @@ export const STATE = stateOf(STEP + 1);
 export const WHOLE_STATE = stateOf('all');
 export const MADE_AT = 'select max(made_at)::text as "madeAt" from book_index_state';
 
-/** How many books a first index lacks. */
-const REMAINING = `
-  select coalesce(pg_sequence_last_value('books_id_seq'), 0) - (select max(next) from book_index_state) as books`;
-
 // No other process indexes this shard until the end of the transaction. Losing the transaction in a crash costs nothing: the
 // position comes back with it.
 const LOCK = `
@@ -155,24 +148,16 @@ interface Position extends LogPosition {
 /**
  * Indexes the books of some rows of the log of one shard.
  * @param query sends a statement of a transaction that does nothing else.
- * @param turn milliseconds of work before other work runs.
+ * @param time milliseconds of work before other work runs.
  * @returns about how many books; 0 if the index has all, or another version has made it.
  */
-export async function indexSome(query: Query, shard: number | string, turn: number): Promise<number> {
+export async function indexSome(query: Query, shard: number | string, time: number): Promise<number> {
   const [position] = await query<Position>(LOCK, [shard]);
   if (position === undefined) return 0;
   const found = await readLog<Book>(query, shard, position, STEP, COLUMNS);
   const { ids, position: after, isEnd } = found;
   if (isEnd) return 0;
   const books = found.books ?? (await query<Book>(READ, [ids]));
-  await store(query, books, turn);
-  if (books.length < ids.length) await query(REMOVE, [ids, books.map(({ id }) => id)]);
-  const { seen, target, xid, number, next, last } = after;
-  await query(MOVE, [shard, seen, target, xid, number, next, last]);
-  return Math.max(1, ids.length);
-}
-
-async function store(query: Query, books: readonly Book[], time: number): Promise<void> {
   const entries: IndexEntry[] = [];
   const turn = new Turn(time);
   for (const book of books) {
@@ -181,6 +166,10 @@ async function store(query: Query, books: readonly Book[], time: number): Promis
   }
   const keys = columnsOf(['id', 'titleKey', 'authorKey', 'year'], entries);
   await query(STORE, [...keys, entries.map(vectorOf)]);
+  if (books.length < ids.length) await query(REMOVE, [ids, books.map(({ id }) => id)]);
+  const { seen, target, xid, number, next, last } = after;
+  await query(MOVE, [shard, seen, target, xid, number, next, last]);
+  return Math.max(1, ids.length);
 }
 
 /**
@@ -210,51 +199,39 @@ async function missingFrom(query: Query, isDistributed: boolean): Promise<string
   if (state?.follows && (isSorted || !state.isComplete)) return [];
   // In this order: a book that is stored in between is in the log for the index.
   const shards = await query<LogShard>(LOG_SHARDS);
-  const hasBooks = (await query('select 1 from books limit 1')).length > 0;
+  const [books] = await query<{ last: number | null }>('select max(id) as last from books');
+  const last = books?.last ?? 0;
   const rows = shards.map(({ shard, now }, position) => {
-    const last = hasBooks && position === 0 ? LAST_ID : 0; // one shard has the range of all books
-    return `(${shard}, ${INDEX_VERSION}, ${!hasBooks}, now(), '${now}', '${now}', ${last})`;
+    const range = position === 0 ? last : 0; // one shard has the range of all books
+    return `(${shard}, ${INDEX_VERSION}, ${last === 0}, now(), '${now}', '${now}', ${range})`;
   });
   return [
     ...(hasTables ? EMPTY : TABLES), // rights on the tables stay if all are there
     ...(isDistributed && !hasTables ? DISTRIBUTE : []),
     `insert into book_index_state (place, version, is_complete, made_at, seen, target, last) values ${rows}`,
-    ...(hasBooks ? [] : INDEXES),
+    ...(last === 0 ? INDEXES : []),
   ];
 }
 
 /**
- * Makes the first index. Several processes may do that together; one of them creates the sorted part.
- * @param client without a limit of time for its statements: the sorted part takes a while. It is of no further use after an error.
- * @yields about how many books are not indexed.
+ * Creates the sorted part, once the first index has all books, unless another process does.
+ * @param client without a limit of time for its statements: this takes a while.
  */
-export async function* buildIndex(
+export async function sortIndex(
   client: pg.Client,
-  { indexLock, indexStep, turn }: Times['postgres'],
-): AsyncGenerator<number, void> {
+  { indexLock, indexStep }: Times['postgres'],
+): Promise<void> {
   const query = queryOn(client, indexStep);
-  const transaction = async <Result>(work: () => Promise<Result>) => {
-    await query(begin(indexLock, 'isolation level read committed'));
-    const result = await work();
-    await query('commit');
-    return result;
-  };
-  const shards = await query<LogShard>(LOG_SHARDS);
-  for (const { shard } of shards) {
-    while ((await transaction(() => indexSome(query, shard, turn))) > 0) {
-      const [remaining] = await query<{ books: number }>(REMAINING);
-      yield Math.max(1, remaining?.books ?? 0);
-    }
-  }
-  await transaction(async () => {
-    const [position] = await query<Position>(LOCK, [shards[0]?.shard]);
-    if (position?.isComplete !== false) return;
+  await query(begin(indexLock, 'isolation level read committed'));
+  const [first] = await query<LogShard>(LOG_SHARDS);
+  const [position] = await query<Position>(LOCK, [first?.shard]);
+  if (position?.isComplete === false) {
     for (const statement of [...INDEXES, 'analyze book_index']) await client.query(statement);
     await query('update book_index_state set is_complete = true');
-  });
+  }
+  await query('commit');
   // So that the sorted part can be read without the table. The server does it by itself, later.
   await client.query('vacuum book_index').catch(() => {});
-  yield 0;
 }
 
 /** The words of a book as a `tsvector` is written; those of each field are marked. No word has a quote or a backslash. */

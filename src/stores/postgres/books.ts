@@ -25,7 +25,6 @@ import { NewBooks } from './new-books.ts';
 import type { Query } from './query.ts';
 import type { Shards } from './shards.ts';
 import type { Standby } from './standby.ts';
-import { STATEMENTS, STATEMENTS_ON_SHARDS, type Statements } from './statements.ts';
 
 const COUNT_UP_TO = 'select count(*) as books from (select 1 from books limit $1) as found';
 
@@ -41,7 +40,6 @@ export class PostgresBooks implements Books {
   readonly #shards: Shards;
   readonly #times: Times;
   readonly #lists: OpenLists;
-  readonly statements: Statements;
   readonly #changes: BookChanger;
   readonly #newBooks: NewBooks;
   /** Called after each write of this process. */
@@ -59,8 +57,7 @@ export class PostgresBooks implements Books {
     this.#shards = shards;
     this.#times = times;
     this.#lists = lists;
-    this.statements = shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS;
-    this.#changes = new BookChanger(connections, this.statements);
+    this.#changes = new BookChanger(connections, shards.statements);
     this.#newBooks = new NewBooks(connections, times.keys);
   }
 
@@ -75,7 +72,7 @@ export class PostgresBooks implements Books {
   }
 
   find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | NotAnswered)[]> {
-    return this.#inPlace(findBooks(this.#connections, this.statements, ids, deadline));
+    return this.#inPlace(this.#find(ids, deadline));
   }
 
   insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
@@ -124,28 +121,27 @@ export class PostgresBooks implements Books {
     work.catch(() => this.#shards.renew(read));
     return work;
   }
-}
 
-/** The books of these ids. Of large ones, those are left out that come after others which are heavy together. */
-async function findBooks(
-  connections: Connections,
-  { find, findInFull }: Statements,
-  ids: readonly number[],
-  deadline: number,
-): Promise<readonly (Book | undefined | NotAnswered)[]> {
-  const read = <Row extends Book>(text: string, ids: readonly number[]) =>
-    connections.query<Row>('batches', text, [ids], deadline);
-  const found = new Map<number, Book | undefined | NotAnswered>();
-  const large: number[] = [];
-  let weight = 0;
-  for (const { weight: bytes, ...book } of await read<LightBook>(find, [...new Set(ids)])) {
-    if (bytes === null) found.set(book.id, book);
-    else if (weight >= HEAVY) found.set(book.id, null);
-    else {
-      weight += bytes;
-      large.push(book.id);
+  /** The books of these ids. Of large ones, those are left out that come after others which are heavy together. */
+  async #find(
+    ids: readonly number[],
+    deadline: number,
+  ): Promise<readonly (Book | undefined | NotAnswered)[]> {
+    const { find, findInFull } = this.#shards.statements;
+    const read = <Row extends Book>(text: string, ids: readonly number[]) =>
+      this.#connections.query<Row>('batches', text, [ids], deadline);
+    const found = new Map<number, Book | undefined | NotAnswered>();
+    const large: number[] = [];
+    let weight = 0;
+    for (const { weight: bytes, ...book } of await read<LightBook>(find, [...new Set(ids)])) {
+      if (bytes === null) found.set(book.id, book);
+      else if (weight >= HEAVY) found.set(book.id, null);
+      else {
+        weight += bytes;
+        large.push(book.id);
+      }
     }
+    if (large.length > 0) for (const book of await read(findInFull, large)) found.set(book.id, book);
+    return ids.map((id) => found.get(id));
   }
-  if (large.length > 0) for (const book of await read(findInFull, large)) found.set(book.id, book);
-  return ids.map((id) => found.get(id));
 }

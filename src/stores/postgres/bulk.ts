@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import { type Book, type BookFields, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
-import type { CatalogueEvent, ChangeLog } from '../../books/change-log.ts';
+import type { ChangeLog } from '../../books/change-log.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
 import type { Times } from '../../times.ts';
 import {
@@ -23,12 +23,12 @@ import {
 import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS, inRange } from '../columns.ts';
 import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
 import { begin, refusePartial } from './limits.ts';
-import { LOG_SHARDS, type LogShard, type LogShards, logShards } from './log.ts';
+import { type LogShards, readLogShards } from './log.ts';
 import { type Query, queryOn } from './query.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
-import { DURABLY, STATEMENTS, STATEMENTS_ON_SHARDS } from './statements.ts';
+import { DURABLY, STATEMENTS } from './statements.ts';
 import { createStructure } from './structure.ts';
 import { csvOf, jsonOf } from './text.ts';
 import { PostgresLogReader, PostgresLogWriter } from './undo.ts';
@@ -119,8 +119,7 @@ class PostgresBulk implements BulkStore {
   readonly #connect: Barrier['connect'];
   readonly assertNewest: () => Promise<void>;
   readonly #shards = new Shards();
-  /** The number of the event that all writes are a part of. */
-  #event: number | undefined;
+  event: number | undefined;
   /** Books that were stored in the transaction. */
   #stored = 0;
 
@@ -133,7 +132,7 @@ class PostgresBulk implements BulkStore {
       return result;
     },
     write: async (write) => {
-      const log = await this.#logWriter();
+      const log = new PostgresLogWriter(this.#query, await this.#logShards());
       return this.inTransaction(() => write(log));
     },
   };
@@ -157,7 +156,8 @@ class PostgresBulk implements BulkStore {
 
   async inSnapshot<Result>(work: () => Promise<Result>): Promise<Result> {
     const { bulkLock } = this.#times;
-    const barrier = (await this.#isDistributed())
+    await this.#shards.read(this.#query);
+    const barrier = this.#shards.areSeveral
       ? { connect: this.#connect, signal: AbortSignal.timeout(bulkLock) }
       : undefined;
     await beginSnapshot(this.#client, bulkLock, this.#times, barrier);
@@ -170,7 +170,7 @@ class PostgresBulk implements BulkStore {
     let result: Result;
     try {
       await this.#query(`${begin(this.#times.bulkLock)}; select ${DURABLY}`);
-      result = this.#event === undefined ? await work() : await this.#asPartOf(this.#event, work);
+      result = this.event === undefined ? await work() : await this.#asPartOf(this.event, work);
     } catch (error) {
       await this.#rollBack();
       throw error;
@@ -224,16 +224,8 @@ class PostgresBulk implements BulkStore {
     });
   }
 
-  async beginEvent(kind: CatalogueEvent['kind'], name: string | null): Promise<void> {
-    this.#event = await this.log.write(async (log) => {
-      const { number } = await log.begin(kind, name);
-      await log.end(number, 0);
-      return number;
-    });
-  }
-
   async #asPartOf<Result>(event: number, work: () => Promise<Result>): Promise<Result> {
-    const log = await this.#logWriter();
+    const log = new PostgresLogWriter(this.#query, await this.#logShards());
     await log.resume(event);
     for (const shard of log.shards.all) await log.join(shard);
     this.#stored = 0;
@@ -243,17 +235,9 @@ class PostgresBulk implements BulkStore {
     return result;
   }
 
-  async #logWriter(): Promise<PostgresLogWriter> {
-    return new PostgresLogWriter(
-      this.#query,
-      await this.#logShards(),
-      this.#shards.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS,
-    );
-  }
-
   async #logShards(): Promise<LogShards> {
     await this.#shards.read(this.#query);
-    return logShards(await this.#query<LogShard>(LOG_SHARDS), this.#shards);
+    return readLogShards(this.#query, this.#shards);
   }
 
   async removeAll(): Promise<void> {
@@ -272,11 +256,6 @@ class PostgresBulk implements BulkStore {
 
   close(): Promise<void> {
     return this.#client.end();
-  }
-
-  async #isDistributed(): Promise<boolean> {
-    await this.#shards.read(this.#query);
-    return this.#shards.areSeveral;
   }
 
   /** @returns whether the server has answered; if not, it rolls back when the connection ends. */

@@ -3,15 +3,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Book, type BookChanges, bookWith, FIELD_NAMES, valuesOf } from '../../books/book.ts';
 import { meets } from '../../books/condition.ts';
-import {
-  type Answers,
-  type BookUpdate,
-  type ConditionalChange,
-  type ConditionalOutcome,
-  StoreUnavailable,
-} from '../../books/store.ts';
+import type { Answers, BookUpdate, ConditionalChange, ConditionalOutcome } from '../../books/store.ts';
 import { type Connections, OVERDUE } from './connections.ts';
-import { columnsOf, type Statements } from './statements.ts';
+import { columnsOf, type Statements, writeAll } from './statements.ts';
 
 const ID_AND_NAMES = ['id', ...FIELD_NAMES] as const;
 
@@ -138,16 +132,9 @@ export class BookChanger {
         states.set(id, state);
         return state;
       });
-      const write = async (text: string, columns: readonly unknown[][]) => {
-        const all = columns[0]?.length;
-        if (all === 0) return;
-        // Otherwise a write that an operator's trigger has skipped would be acknowledged.
-        if ((await query(text, [...columns])).length !== all)
-          throw new StoreUnavailable(`a trigger has skipped some of the writes: ${all}`, 'refused');
-      };
       const kept = [...changed].flatMap((id) => states.get(id) ?? []);
-      await write(statements.store, columnsOf(ID_AND_NAMES, kept));
-      await write(statements.delete, [[...changed].filter((id) => !states.has(id))]);
+      await writeAll(query, statements.store, columnsOf(ID_AND_NAMES, kept));
+      await writeAll(query, statements.delete, [[...changed].filter((id) => !states.has(id))]);
       return outcomes;
     });
   }

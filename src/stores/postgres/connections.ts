@@ -31,7 +31,7 @@ const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
 const MAX_ATTEMPTS = 5;
 
 /** Errors of a server that is going away, or takes no writes any more. */
-export const HOST_FAILURE = /^(08|57P|25006)/;
+const HOST_FAILURE = /^(08|57P|25006)/;
 
 /** Errors for a row that an operator's constraint, trigger, index or policy refuses, and those of Citus for books of several shards. */
 const REFUSED = /^(0A|2[123]|27|3[89]|42501|44|54|P0)/;

@@ -9,12 +9,12 @@ import type { Times } from '../../times.ts';
 import { INDEX_VERSION, MOST_AT_ONCE, Pace } from '../book-index.ts';
 import { findPage, type SearchableIndex } from '../search-pages.ts';
 import type { Statement } from '../search-sql.ts';
-import { buildIndex, type IndexState, indexSome, MADE_AT, STATE, STEP, WHOLE_STATE } from './book-index.ts';
+import { type IndexState, indexSome, MADE_AT, STATE, STEP, sortIndex, WHOLE_STATE } from './book-index.ts';
 import type { Connections } from './connections.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { beginWithin } from './limits.ts';
-import { WRITTEN, type Written } from './log.ts';
+import { WRITTEN } from './log.ts';
 import type { LogKeeper } from './log-keeper.ts';
 import { CANCELED, codeOf, type Query, queryOn } from './query.ts';
 import type { Standby } from './standby.ts';
@@ -216,13 +216,10 @@ export class PostgresFinder {
     await this.#keeper?.keep(deadline);
     let state = await this.#ask<IndexState>(WHOLE_STATE);
     if (state.version !== INDEX_VERSION) return false;
-    if (!state.isComplete) {
-      await this.#build(signal);
-      return false;
-    }
     this.unindexed = state.unindexed;
     if (state.unindexed === 0) {
-      this.#isCompared ||= (await this.#keeper?.compare(deadline).catch(() => true)) ?? true; // counting may take too long
+      if (!state.isComplete) await this.#sort();
+      else this.#isCompared ||= (await this.#keeper?.compare(deadline).catch(() => true)) ?? true; // counting may take too long
       return false;
     }
     const end = performance.now() + idlePause;
@@ -233,23 +230,21 @@ export class PostgresFinder {
       this.unindexed -= indexed;
       state = await this.#state();
       this.unindexed = state.unindexed;
-      const { written } = await this.#ask<Written>(WRITTEN);
-      const rest = this.#pace.pauseAfter(performance.now() - step, written);
+      const { written } = await this.#ask<{ written: number }>(WRITTEN);
+      const rest = state.isComplete ? this.#pace.pauseAfter(performance.now() - step, written) : 0;
       await pause(Math.min(idlePause, rest), undefined, { ref: false, signal }); // a step may have waited for a lock
       if (state.unindexed > 0 && performance.now() > end) return true;
     }
+    if (!state.isComplete) return true; // the sorted part remains
     await this.#connections.query('searches', TIDY, [], performance.now() + indexStatement);
     return false;
   }
 
-  /** Makes the first index, on a connection whose statements may take long. */
-  async #build(signal: AbortSignal): Promise<void> {
+  /** Ends the first index, on a connection whose statements may take long. */
+  async #sort(): Promise<void> {
     const { client } = await connectToWritable(this.#hosts, this.#times);
     try {
-      for await (const remaining of buildIndex(client, this.#times)) {
-        this.unindexed = remaining;
-        if (signal.aborted) return;
-      }
+      await sortIndex(client, this.#times);
     } finally {
       await client.end();
     }

@@ -5,7 +5,6 @@ import { FIELD_NAMES } from '../../books/book.ts';
 import type { Times } from '../../times.ts';
 import { IS_INDEXED, MOVE_ON } from './book-index.ts';
 import type { Connections } from './connections.ts';
-import type { LogShard } from './log.ts';
 
 /**
  * Removes at most $5 rows of the shard $1 that are older than $2 milliseconds: the oldest ones, up to the first young row. A row with a
@@ -82,7 +81,7 @@ export interface Pruning {
  */
 export function pruneLog(
   connections: Connections,
-  shards: readonly LogShard[],
+  shards: readonly number[],
   kept: number,
   isFound: boolean,
   { history, postgres }: Times,
@@ -112,7 +111,7 @@ export function pruneLog(
   };
   const look = async () => {
     let sum = 0;
-    for (const { shard } of shards) {
+    for (const shard of shards) {
       if (kept < Number.POSITIVE_INFINITY) await prune(shard).catch(() => {});
       sum += (await ask<{ count: number }>(COUNT, shard))?.count ?? 0;
     }

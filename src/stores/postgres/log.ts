@@ -5,15 +5,13 @@
 import { isWithin } from '../states.ts';
 import type { Query } from './query.ts';
 import type { Shards } from './shards.ts';
+import type { Statements } from './statements.ts';
 
 /**
  * A number that grows with each row of the log. The statement locks the sequence, so it reads no table: a program that drops the
  * sequence locks the log after it.
  */
 export const WRITTEN = "select coalesce(pg_sequence_last_value('book_log_number'), 0) as written";
-export interface Written {
-  readonly written: number;
-}
 
 /** The shards of the log, each with the present snapshot of its server. */
 export const LOG_SHARDS =
@@ -29,16 +27,18 @@ export interface LogShards {
   readonly first: number;
   /** @returns the shard with the rows about a book. */
   of(id: number): number;
+  /** Those for the books of one shard. */
+  readonly statements: Statements;
 }
 
-export function logShards(found: readonly LogShard[], shards: Shards): LogShards {
-  const all = found.map(({ shard }) => shard);
+export async function readLogShards(query: Query, shards: Shards): Promise<LogShards> {
+  const all = (await query<LogShard>(LOG_SHARDS)).map(({ shard }) => shard);
   const [first = 0] = all;
   const of = (id: number) => {
     const books = shards.shardOf(id);
     return all.find((shard) => shards.shardOf(shard) === books) ?? first;
   };
-  return { all, first, of: shards.areSeveral ? of : () => first };
+  return { all, first, of, statements: shards.statements };
 }
 
 /**

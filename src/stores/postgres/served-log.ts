@@ -74,8 +74,7 @@ export class PostgresLog implements ServedLog {
   readonly #connections: Connections;
   readonly #keeper: LogKeeper | undefined;
   readonly #books: PostgresBooks;
-  readonly #shards: readonly LogShard[];
-  readonly #logShards: LogShards;
+  readonly #shards: LogShards;
   readonly #times: Times['postgres'];
 
   /** @param keeper undefined on Citus. */
@@ -83,15 +82,13 @@ export class PostgresLog implements ServedLog {
     connections: Connections,
     keeper: LogKeeper | undefined,
     books: PostgresBooks,
-    shards: readonly LogShard[],
-    logShards: LogShards,
+    shards: LogShards,
     times: Times['postgres'],
   ) {
     this.#connections = connections;
     this.#keeper = keeper;
     this.#books = books;
     this.#shards = shards;
-    this.#logShards = logShards;
     this.#times = times;
   }
 
@@ -109,7 +106,8 @@ export class PostgresLog implements ServedLog {
         // A shard with changes comes again after the others. All books come first.
         const isInRange = after.next <= after.last;
         shards.splice(0, shards.length, ...(isInRange ? [after, ...others] : [...others, after]));
-        if (changes.length > 0 || unread === 1) return { changes, cursor: cursorOf(shards) };
+        if (changes.length > 0 || unread === 1)
+          return { changes, cursor: shards.map((shard) => NAMES.map((name) => shard[name])) };
       }
     } catch (error) {
       if (codeOf(error)?.startsWith(INVALID_VALUE)) return 'gone'; // the cursor has texts that are no snapshots
@@ -121,7 +119,7 @@ export class PostgresLog implements ServedLog {
   /** @returns the shards. The first one has the range of all books. */
   async #begin(query: Query): Promise<ShardInCursor[]> {
     const found = await Promise.all(
-      this.#shards.map(({ shard }) => query<ShardNow & LogShard>(SHARD_NOW, [shard])),
+      this.#shards.all.map((shard) => query<ShardNow & LogShard>(SHARD_NOW, [shard])),
     );
     return found.flat().map(({ shard, now, server, newest }, position) => {
       const range = position === 0 ? { next: 1, last: Number.MAX_SAFE_INTEGER } : NO_RANGE;
@@ -163,7 +161,7 @@ export class PostgresLog implements ServedLog {
   /** When the latest change of each book was noted. */
   async #latest(query: Query, ids: readonly number[]): Promise<ReadonlyMap<number, number>> {
     const all = await Promise.all(
-      [...Map.groupBy(ids, this.#logShards.of)].map(([shard, ids]) =>
+      [...Map.groupBy(ids, this.#shards.of)].map(([shard, ids]) =>
         query<{ id: number; at: number }>(LATEST, [shard, ids]),
       ),
     );
@@ -172,7 +170,7 @@ export class PostgresLog implements ServedLog {
 
   async states(id: number, before: number | undefined, most: number, deadline: number): Promise<States> {
     await this.#keeper?.keep(deadline);
-    return statesOf(this.#queryBy(deadline), this.#logShards.of(id), id, before, most);
+    return statesOf(this.#queryBy(deadline), this.#shards.of(id), id, before, most);
   }
 
   async read<Result>(
@@ -180,7 +178,7 @@ export class PostgresLog implements ServedLog {
     deadline = Number.POSITIVE_INFINITY,
   ): Promise<Result> {
     await this.#keeper?.keep(deadline);
-    const work = (query: Query) => read(new PostgresLogReader(query, this.#logShards));
+    const work = (query: Query) => read(new PostgresLogReader(query, this.#shards));
     return this.#connections.transaction('batches', deadline, work);
   }
 
@@ -189,8 +187,7 @@ export class PostgresLog implements ServedLog {
     deadline = Number.POSITIVE_INFINITY,
   ): Promise<Result> {
     await this.#keeper?.keep(deadline);
-    const { statements } = this.#books;
-    const work = (query: Query) => write(new PostgresLogWriter(query, this.#logShards, statements));
+    const work = (query: Query) => write(new PostgresLogWriter(query, this.#shards));
     return this.#books.written(this.#connections.transaction('batches', deadline, work));
   }
 
@@ -210,9 +207,8 @@ export class PostgresLog implements ServedLog {
     while (!signal.aborted) {
       const query = this.#queryBy(performance.now() + this.#times.query);
       let hasMore = false;
-      for (const { shard, now } of this.#shards) {
-        const values = [shard, seen.get(shard) ?? now];
-        const asked = query<{ now: string; hasMore: boolean }>(HAS_MORE, values);
+      for (const shard of this.#shards.all) {
+        const asked = query<{ now: string; hasMore: boolean }>(HAS_MORE, [shard, seen.get(shard)]);
         const [found] = await asked.catch(() => []); // requests report it
         if (found === undefined) continue;
         hasMore ||= found.hasMore || !seen.has(shard);
@@ -226,10 +222,6 @@ export class PostgresLog implements ServedLog {
   #queryBy(deadline: number): Query {
     return (text, values = []) => this.#connections.query('batches', text, values, deadline);
   }
-}
-
-function cursorOf(shards: readonly ShardInCursor[]): unknown[] {
-  return shards.map((shard) => NAMES.map((name) => shard[name]));
 }
 
 /** @returns undefined if the cursor is not one of this store. */

@@ -4,6 +4,7 @@
 
 import type { Shard } from '../../books/store.ts';
 import type { Query } from './query.ts';
+import { STATEMENTS, STATEMENTS_ON_SHARDS, type Statements } from './statements.ts';
 
 interface RangeOfHashes extends Shard {
   /** The highest hash of ids in the shard: a signed integer of 32 bits. */
@@ -28,6 +29,11 @@ export class Shards {
   /** How many servers keep the books. */
   get servers(): number {
     return this.areSeveral ? new Set(this.#shards.map(({ server }) => server)).size : 1;
+  }
+
+  /** The statements for books of one shard. */
+  get statements(): Statements {
+    return this.areSeveral ? STATEMENTS_ON_SHARDS : STATEMENTS;
   }
 
   /** @throws the driver's error. */

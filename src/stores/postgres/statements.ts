@@ -1,6 +1,8 @@
 // Owns: the statements for books with given ids in PostgreSQL, and SQL that several statements share.
 
+import { StoreUnavailable } from '../../books/store.ts';
 import { FIELDS, ID_AND_FIELDS, TEXT_BYTES, withTypes } from '../columns.ts';
+import type { Query } from './query.ts';
 
 /** SQL after `from` for ids. The planner cannot count them: for a hundred it might read all books instead of looking each one up. */
 export const idsIn = (parameter: string) => `unnest((select ${parameter}::bigint[]))`;
@@ -90,6 +92,17 @@ export function columnsOf<Name extends string>(
   rows: readonly Partial<Record<Name, unknown>>[],
 ): unknown[][] {
   return names.map((name) => rows.map((row) => row[name]));
+}
+
+/**
+ * Writes books that the transaction has locked.
+ * @param values of the statement, first the ids.
+ * @throws StoreUnavailable if an operator's trigger has skipped some: they would be acknowledged, and were never stored.
+ */
+export async function writeAll(query: Query, statement: string, values: unknown[]): Promise<void> {
+  const [{ length }] = values as [readonly number[]];
+  if (length > 0 && (await query(statement, values)).length < length)
+    throw new StoreUnavailable(`a trigger has skipped some of the writes: ${length}`, 'refused');
 }
 
 /**

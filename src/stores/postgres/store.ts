@@ -9,7 +9,7 @@ import { PostgresBooks } from './books.ts';
 import { Connections, LIST_CONNECTIONS } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
-import { LOG_SHARDS, type LogShard, logShards } from './log.ts';
+import { readLogShards } from './log.ts';
 import { LogKeeper } from './log-keeper.ts';
 import { pruneLog } from './log-pruning.ts';
 import { queryOn } from './query.ts';
@@ -26,58 +26,32 @@ export async function openPostgres(
   standbys: Standbys | undefined,
   options: OpenOptions,
 ): Promise<Store> {
-  const { times } = options;
-  const prepared = await prepare(hosts, options);
-  const { address, shards } = prepared;
+  const { find: isFound, times } = options;
+  const { address, isNew, shards, logShards } = await prepare(hosts, options);
   if (standbys && shards.areSeveral)
     throw new Error('Citus distributes its table "books", which a standby cannot have: unset DB_READ_URL');
   const connections = new Connections(hosts, address, times.postgres, shards.servers);
   const ask = (text: string, deadline: number) => connections.query('batches', text, [], deadline);
-  const standby = standbys && new Standby(standbys, ask, times);
+  const standby = standbys && new Standby(standbys, ask, times); // without one, everything is read from the primary
   try {
     void (await standby?.connect())?.end();
   } catch (error) {
     void connections.close();
     throw error;
   }
-  return storeOf(hosts, connections, standby, prepared, options);
-}
-
-/** Creates or updates the structure. */
-async function prepare(hosts: Hosts, { mustExist, find, times: { postgres: times } }: OpenOptions) {
-  const { address, client } = await connectToWritable(hosts, times);
-  try {
-    const { isNew, shards } = await createStructure(client, times, mustExist);
-    if (find) await prepareIndex(client, shards.areSeveral, times);
-    const found = await queryOn(client, times.describe)<LogShard>(LOG_SHARDS);
-    return { address, isNew, shards, found };
-  } finally {
-    void client.end();
-  }
-}
-
-/** Without a standby, everything is read from the primary. */
-function storeOf(
-  hosts: Hosts,
-  connections: Connections,
-  standby: Standby | undefined,
-  { isNew, shards, found }: Awaited<ReturnType<typeof prepare>>,
-  options: OpenOptions,
-): Store {
-  const { find: isFound, times } = options;
   const again = () => prepare(hosts, { ...options, mustExist: true });
   const keeper = shards.areSeveral ? undefined : new LogKeeper(connections, again);
   const finder = isFound
     ? new PostgresFinder(hosts, connections, standby, keeper, times.postgres)
     : undefined;
   const kept = options.history * times.history.day;
-  const pruning = pruneLog(connections, found, kept, isFound, times);
+  const pruning = pruneLog(connections, logShards.all, kept, isFound, times);
   const lists = new OpenLists(LIST_CONNECTIONS, times.lists);
   const books = new PostgresBooks(connections, standby, shards, lists, times);
   return {
     books,
     search: finder && ((...search) => finder.find(...search)),
-    log: new PostgresLog(connections, keeper, books, found, logShards(found, shards), times.postgres),
+    log: new PostgresLog(connections, keeper, books, logShards, times.postgres),
     inFlight: 2, // which keeps the server busy while the answers of the first batch are sent
     isNew,
     holdsProcess: false,
@@ -94,4 +68,17 @@ function storeOf(
       await connections.close();
     },
   };
+}
+
+/** Creates or updates the structure. */
+async function prepare(hosts: Hosts, { mustExist, find, times: { postgres: times } }: OpenOptions) {
+  const { address, client } = await connectToWritable(hosts, times);
+  try {
+    const { isNew, shards } = await createStructure(client, times, mustExist);
+    if (find) await prepareIndex(client, shards.areSeveral, times);
+    const logShards = await readLogShards(queryOn(client, times.describe), shards);
+    return { address, isNew, shards, logShards };
+  } finally {
+    void client.end();
+  }
 }

@@ -6,31 +6,18 @@ import type {
   CatalogueEvent,
   LogReader,
   LogWriter,
-  NotUndone,
   PastBook,
   Restored,
   Selection,
-  UndoRequest,
 } from '../../books/change-log.ts';
-import { type IdRange, joined } from '../../books/id-ranges.ts';
+import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
-import { StoreUnavailable } from '../../books/store.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
-import {
-  changeOf,
-  EVENT_COLUMNS,
-  FORGET,
-  hasChange,
-  isEventOf,
-  NEWEST_ROW,
-  type OldestRow,
-  RUN,
-  reaches,
-} from '../states.ts';
+import { changeOf, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
 import { milliseconds, statesOf } from './history.ts';
 import { about, type LogShards } from './log.ts';
 import type { Query } from './query.ts';
-import { DURABLY, type Statements } from './statements.ts';
+import { columnsOf, DURABLY, writeAll } from './statements.ts';
 
 /** The most rows of the log that are read together, and the most bytes of their texts. */
 const ROWS = 10_000;
@@ -52,7 +39,7 @@ const OLDEST = `
     select at, xid from book_log where book_log.place = state.place and xid >= began order by xid, number limit 1
   ) as oldest`;
 
-const EVENTS = `select ${EVENT_COLUMNS.replace('at,', `${milliseconds('at')} as at,`)} from book_events where place = $1`;
+const EVENTS = `select number, kind, ${milliseconds('at')} as at, name, books, work from book_events where place = $1`;
 const NEW = `
   select nextval('book_log_number') as number, (extract(epoch from clock_timestamp()) * 1000000)::bigint as before
   where ${DURABLY}`;
@@ -142,30 +129,25 @@ export class PostgresLogReader implements LogReader {
     return known && { ...known, ids: known.ids.map(Number) };
   }
 
-  async select(request: UndoRequest): Promise<Selection | NotUndone> {
-    if ('since' in request) {
-      const oldest = await this.query<OldestRow>(OLDEST);
-      const isKnown =
-        oldest.length === this.shards.all.length && oldest.every((one) => reaches(one, request.since));
-      return isKnown ? request : 'beyond';
-    }
-    const number = 'change' in request ? request.change : request.import;
-    const event = await this.event(number);
-    if (event !== undefined) return isEventOf(request, event) ? { event: number } : 'unknown';
-    const [row] = 'change' in request ? await this.query<{ book: number }>(ROW, [number]) : [];
-    return row === undefined ? 'unknown' : { change: number, book: row.book };
+  async reaches(since: number): Promise<boolean> {
+    const oldest = await this.query<OldestRow>(OLDEST);
+    return oldest.length === this.shards.all.length && oldest.every((row) => reaches(row, since));
+  }
+
+  async bookOf(change: number): Promise<number | undefined> {
+    return (await this.query<{ book: number }>(ROW, [change]))[0]?.book;
   }
 
   async booksOf(selection: Selection): Promise<IdRange[]> {
     if ('book' in selection) return [{ first: selection.book, last: selection.book }];
-    const found: IdRange[] = [];
-    for (const shard of this.shards.all) {
-      const rows = await this.query<IdRange>(`
-        select book as first, max(last) as last from book_log
-        where place = ${shard} and book > 0 and last - book < ${RUN} and ${conditionOf(selection, shard)} group by book order by book`);
-      for (const row of rows) found.push(row);
-    }
-    return joined(found.sort((one, other) => one.first - other.first));
+    const found: IdRange[][] = [];
+    for (const shard of this.shards.all)
+      found.push(
+        await this.query<IdRange>(`
+          select book as first, max(last) as last from book_log
+          where place = ${shard} and book > 0 and last - book < ${RUN} and ${conditionOf(selection, shard)} group by book`),
+      );
+    return found.flat();
   }
 
   async event(number: number): Promise<CatalogueEvent | undefined> {
@@ -219,13 +201,7 @@ export class PostgresLogReader implements LogReader {
 }
 
 export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
-  readonly #statements: Statements;
   #event: Pick<CatalogueEvent, 'number' | 'kind'> | undefined;
-
-  constructor(query: Query, shards: LogShards, statements: Statements) {
-    super(query, shards);
-    this.#statements = statements;
-  }
 
   async claim({ key, fingerprint }: Once): Promise<boolean> {
     return (await this.query(CLAIM, [key, fingerprint])).length > 0;
@@ -272,13 +248,12 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
   /** Until the end of the transaction, nobody else changes these books. */
   protected override async present(shard: number, ids: readonly number[]): Promise<PresentRow[]> {
     await this.query(BE_ALONE, [shard]);
-    return this.query<PresentRow>(this.#statements.lockAs(`${stateOf('books')} as state`), [ids]);
+    return this.query<PresentRow>(this.shards.statements.lockAs(`${stateOf('books')} as state`), [ids]);
   }
 
   async forget(id: number): Promise<void> {
     await this.query('delete from books where id = $1', [id]);
-    const [newest] = await this.query<{ number: number }>(NEWEST_ROW, [id]);
-    for (const statement of FORGET) await this.query(statement, [id, newest?.number]);
+    for (const statement of FORGET) await this.query(statement, [id]);
   }
 
   async restore(books: readonly Restored[]): Promise<void> {
@@ -287,21 +262,11 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
       const back = some.filter(({ isRemoved, isNew }) => isNew && !isRemoved);
       const changed = some.filter(({ isRemoved, isNew }) => !isNew && !isRemoved);
       await this.join(shard);
-      await this.#write(this.#statements.delete, removed);
-      await this.#write(CHANGE, changed, shard);
-      await this.#write(BRING_BACK, back, shard);
+      await writeAll(this.query, this.shards.statements.delete, columnsOf(['id'], removed));
+      await writeAll(this.query, CHANGE, [...columnsOf(['id', 'change'], changed), shard]);
+      await writeAll(this.query, BRING_BACK, [...columnsOf(['id', 'change'], back), shard]);
       await this.leave(shard);
     }
-  }
-
-  /** @throws StoreUnavailable if an operator's trigger has skipped some. */
-  async #write(statement: string, books: readonly Restored[], shard?: number): Promise<void> {
-    if (books.length === 0) return;
-    const ids = books.map(({ id }) => id);
-    const values = shard === undefined ? [ids] : [ids, books.map(({ change }) => change), shard];
-    const written = await this.query(statement, values);
-    if (written.length < books.length)
-      throw new StoreUnavailable(`a trigger has skipped some of the writes: ${books.length}`, 'refused');
   }
 }
 

@@ -4,7 +4,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
-import type { CatalogueEvent, ChangeLog } from '../../books/change-log.ts';
+import type { ChangeLog } from '../../books/change-log.ts';
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
 import {
@@ -97,8 +97,7 @@ class SqliteBulk implements BulkStore {
   readonly #store: OpenStore | undefined;
   readonly #bookLog: BookLog;
   readonly #logWriter: SqliteLogWriter;
-  /** The number of the event that all writes are a part of. */
-  #event: number | undefined;
+  event: number | undefined;
   /** Books that were stored in the transaction. */
   #stored = 0;
   readonly #prepare;
@@ -128,10 +127,10 @@ class SqliteBulk implements BulkStore {
     const result = await this.#inTransaction('begin immediate', async () => {
       this.#bookLog.noteNew();
       this.#stored = 0;
-      if (this.#event !== undefined) await this.#logWriter.resume(this.#event);
+      if (this.event !== undefined) await this.#logWriter.resume(this.event);
       const result = await work();
       this.#bookLog.noteNew();
-      if (this.#event !== undefined) await this.#logWriter.end(this.#event, this.#stored);
+      if (this.event !== undefined) await this.#logWriter.end(this.event, this.#stored);
       return result;
     });
     await setTimeout(this.#times.bulkPause); // other processes write, and signals are handled
@@ -196,14 +195,6 @@ class SqliteBulk implements BulkStore {
         return stored;
       });
     }
-  }
-
-  async beginEvent(kind: CatalogueEvent['kind'], name: string | null): Promise<void> {
-    this.#event = await this.log.write(async (log) => {
-      const { number } = await log.begin(kind, name);
-      await log.end(number, 0);
-      return number;
-    });
   }
 
   async removeAll(): Promise<void> {

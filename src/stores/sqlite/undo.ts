@@ -7,27 +7,14 @@ import type {
   CatalogueEvent,
   LogReader,
   LogWriter,
-  NotUndone,
   PastBook,
   Restored,
   Selection,
-  UndoRequest,
 } from '../../books/change-log.ts';
-import { type IdRange, joined } from '../../books/id-ranges.ts';
+import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { FIELDS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
-import {
-  changeOf,
-  EVENT_COLUMNS,
-  type Fields,
-  FORGET,
-  hasChange,
-  isEventOf,
-  NEWEST_ROW,
-  type OldestRow,
-  RUN,
-  reaches,
-} from '../states.ts';
+import { changeOf, type Fields, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
 import { Turn } from '../turn.ts';
 import { FIND, FIND_KEY, KEEP_KEY, REMOVE } from './books.ts';
 import { Skipped } from './faults.ts';
@@ -45,7 +32,7 @@ const ROW = `select last - number + $number as book from book_log where ${hasCha
 const OLDEST = `
   select at, number = began as isBeginning, has_all as hasAll from book_log cross join book_log_state
   where number >= began order by number limit 1`;
-const EVENTS = `select ${EVENT_COLUMNS} from book_events`;
+const EVENTS = 'select number, kind, at, name, books, work from book_events';
 const BRING_BACK = `insert into books (${ID_AND_FIELDS}) select $id, ${FIELDS} from book_log where number = $change`;
 const CHANGE = `update books set (${FIELDS}) = (select ${FIELDS} from book_log where number = $change) where id = $id`;
 
@@ -92,16 +79,14 @@ export class SqliteLogReader implements LogReader {
     return known && { fingerprint: String(known.fingerprint), ids: JSON.parse(String(known.ids)) };
   }
 
-  async select(request: UndoRequest): Promise<Selection | NotUndone> {
-    if ('since' in request) {
-      const oldest = this.prepare(OLDEST).get() as OldestRow | undefined;
-      return oldest !== undefined && reaches(oldest, request.since) ? request : 'beyond';
-    }
-    const number = 'change' in request ? request.change : request.import;
-    const event = await this.event(number);
-    if (event !== undefined) return isEventOf(request, event) ? { event: number } : 'unknown';
-    const row = 'change' in request ? this.prepare(ROW).get({ number }) : undefined;
-    return row === undefined ? 'unknown' : { change: number, book: Number(row.book) };
+  async reaches(since: number): Promise<boolean> {
+    const oldest = this.prepare(OLDEST).get() as OldestRow | undefined;
+    return oldest !== undefined && reaches(oldest, since);
+  }
+
+  async bookOf(change: number): Promise<number | undefined> {
+    const row = this.prepare(ROW).get({ number: change });
+    return row && Number(row.book);
   }
 
   async booksOf(selection: Selection): Promise<IdRange[]> {
@@ -116,8 +101,7 @@ export class SqliteLogReader implements LogReader {
       lasts.set(first, Math.max(last, lasts.get(first) ?? 0));
       if (turn.isOver) await turn.next();
     }
-    const ranges = [...lasts].map(([first, last]) => ({ first, last }));
-    return joined(ranges.sort((one, other) => one.first - other.first));
+    return [...lasts].map(([first, last]) => ({ first, last }));
   }
 
   async event(number: number): Promise<CatalogueEvent | undefined> {
@@ -213,8 +197,7 @@ export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
   async forget(id: number): Promise<void> {
     this.db.exec('pragma secure_delete = on'); // its texts are overwritten
     this.prepare(REMOVE).run(id);
-    const newest = Number(this.prepare(NEWEST_ROW).get({ 1: id })?.number);
-    for (const statement of FORGET) this.prepare(statement).run({ 1: id, 2: newest });
+    for (const statement of FORGET) this.prepare(statement).run({ 1: id });
   }
 }
 
