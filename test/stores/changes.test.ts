@@ -148,7 +148,8 @@ for (const store of STORES) {
       const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
       await client.create({ title: 'Older' });
       await stop();
-      for (const table of ['book_log', 'book_log_state']) await executeOn(dbUrl, `drop table ${table}`);
+      for (const table of ['book_log', 'book_events', 'book_log_state'])
+        await executeOn(dbUrl, `drop table ${table}`);
       const before = new Date().toISOString();
       const again = await startTestService(dbUrl, {}, undefined, UNHURRIED);
       await executeOn(dbUrl, SERIES[store.name](600));

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
+import { COORDINATOR } from '../support/citus.ts';
 import { bare, type Client } from '../support/client.ts';
 import { STORES, startTestService } from '../support/service.ts';
 import { executeOn, makeEarlier, runOn } from '../support/sql.ts';
@@ -49,6 +50,9 @@ const SKIPPING = {
     create trigger skipping before ${event} on books for each row execute function skip()`,
 };
 const DROP = { SQLite: 'drop trigger skipping', PostgreSQL: 'drop function skip cascade' };
+
+/** Citus has none on tables that it distributes. */
+const HAS_TRIGGERS = process.env[COORDINATOR] === undefined;
 
 const DROP_TRIGGER = {
   SQLite: 'drop trigger book_log_on_update',
@@ -171,46 +175,53 @@ for (const store of STORES) {
       assert.deepEqual(await client.list(), [book]);
     });
 
-    test('rules 23 and H5: an undo of which a trigger skips a part happens not at all', async () => {
-      const { client, dbUrl } = await startTestService(await store.freshUrl());
-      for (const title of ['A', 'B', 'C']) await client.create({ title });
-      const since = await makeEarlier(dbUrl, 1);
-      await client.request('DELETE', '/book/1');
-      await client.request('PUT', '/book/2', { body: { year: 2 } });
-      const { id } = await client.create({ title: 'D' });
-      const after = await client.list();
-      for (const event of ['insert', 'update', 'delete'] as const) {
-        await runOn(dbUrl, SKIPPING[store.name](event));
-        const { status } = await client.request('POST', '/undo', { body: { since } });
-        assert.equal(status, 503);
-        assert.deepEqual(await client.list(), after);
-        await runOn(dbUrl, DROP[store.name]);
-      }
-      const { data } = await client.request('POST', '/undo', { body: { since } });
-      assert.deepEqual([data.undone, (await statesOf(client, id)).length], [3, 2]);
-    });
+    if (HAS_TRIGGERS) {
+      test('rules 23 and H5: an undo of which a trigger skips a part happens not at all', async () => {
+        const { client, dbUrl } = await startTestService(await store.freshUrl());
+        for (const title of ['A', 'B', 'C']) await client.create({ title });
+        const since = await makeEarlier(dbUrl, 1);
+        await client.request('DELETE', '/book/1');
+        await client.request('PUT', '/book/2', { body: { year: 2 } });
+        const { id } = await client.create({ title: 'D' });
+        const after = await client.list();
+        for (const event of ['insert', 'update', 'delete'] as const) {
+          await runOn(dbUrl, SKIPPING[store.name](event));
+          const { status } = await client.request('POST', '/undo', { body: { since } });
+          assert.equal(status, 503);
+          assert.deepEqual(await client.list(), after);
+          await runOn(dbUrl, DROP[store.name]);
+        }
+        const { data } = await client.request('POST', '/undo', { body: { since } });
+        assert.deepEqual([data.undone, (await statesOf(client, id)).length], [3, 2]);
+      });
 
-    test('rule H5: since a time before the log started again, nothing is taken back', async () => {
-      const { client, dbUrl } = await startTestService(await store.freshUrl());
-      await client.create({ title: 'A' });
-      const since = new Date().toISOString();
-      await executeOn(dbUrl, DROP_TRIGGER[store.name]);
-      await executeOn(dbUrl, "update books set title = 'B'"); // nothing notes it
-      await client.request('PUT', '/book/1', { body: { year: 1 } });
-      await client.request('GET', '/changes');
-      const { status, message } = await client.request('POST', '/undo', { body: { since } });
-      assert.deepEqual([status, message], [422, 'Changes no longer known']);
-      const [first] = (await statesOf(client, 1)).slice(-1);
-      const before = await client.request('POST', '/undo', { body: { change: first?.change ?? 2 } });
-      assert.deepEqual([before.status, before.message], [404, 'Change not found']);
-    });
+      test('rule H5: since a time before the log started again, nothing is taken back', async () => {
+        const { client, dbUrl } = await startTestService(await store.freshUrl());
+        await client.create({ title: 'A' });
+        const since = new Date().toISOString();
+        await executeOn(dbUrl, DROP_TRIGGER[store.name]);
+        await executeOn(dbUrl, "update books set title = 'B'"); // nothing notes it
+        await client.request('PUT', '/book/1', { body: { year: 1 } });
+        await client.request('GET', '/changes');
+        const { status, message } = await client.request('POST', '/undo', { body: { since } });
+        assert.deepEqual([status, message], [422, 'Changes no longer known']);
+        const [first] = (await statesOf(client, 1)).slice(-1);
+        const before = await client.request('POST', '/undo', { body: { change: first?.change ?? 2 } });
+        assert.deepEqual([before.status, before.message], [404, 'Change not found']);
+      });
+    }
 
     test('rules H4, H5 and H7: events that another program has damaged or left open change nothing', async () => {
       const { client, dbUrl } = await startTestService(await store.freshUrl());
       await client.create({ title: 'A' });
       await client.request('PUT', '/book/1', { body: { year: 1 } });
       const before = await client.list();
-      const at = store.name === 'SQLite' ? '9000000000000000' : "'infinity'";
+      const isOnPostgres = store.name === 'PostgreSQL';
+      const at = isOnPostgres ? "'infinity'" : '9000000000000000';
+      const first = 'select min(place) as place from book_log_state';
+      const [keys, shard] = isOnPostgres
+        ? ['place, ', `${(await executeOn(dbUrl, first))[0]?.place}, `]
+        : ['', ''];
       const selection = { event: '0 or true', change: { book: 1 }, since: null };
       for (const [number, work] of [
         [700, '{"left":5}'],
@@ -221,7 +232,7 @@ for (const store of STORES) {
         const value = work === null ? 'null' : `'${work}'`;
         await executeOn(
           dbUrl,
-          `insert into book_events (number, at, kind, work) values (${number}, ${at}, 'undo', ${value})`,
+          `insert into book_events (${keys}number, at, kind, work) values (${shard}${number}, ${at}, 'undo', ${value})`,
         );
         for (const method of ['GET', 'POST']) {
           const answer = await client.request(method, `/event/${number}`);
