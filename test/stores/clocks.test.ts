@@ -57,8 +57,12 @@ for (const store of STORES) {
       assert.equal(await look(2, 1, ['max', 200], isNoted), 3, 'the clock was behind for one change');
       assert.equal(await look(100, 100, ['max', 100], isNoted), 3, 'the clock is ahead');
       assert.equal(await look(-100, 100, ['max', 100], isNoted), 3, 'and is right again');
-      const isRemoved = async () =>
-        (await executeOn(dbUrl, 'select 1 from book_log where book > 0')).length < 2;
+      const isRemoved = async () => {
+        const kept = await executeOn(dbUrl, 'select 1 from book_log where book > 0');
+        // A look removes nothing as long as the index, or a transaction of another test, may need the rows.
+        await runOn(dbUrl, `update book_log_state set looked = ${now(-2 * DAY)}`);
+        return kept.length < 2;
+      };
       const states = await look(2, 100, ['min', -100], isRemoved);
       assert.ok(states < 3, 'old rows are removed, although the clock was ahead for one change');
     });

@@ -411,18 +411,25 @@ describe('import', () => {
     assert.equal(await countOf(url), 2);
   });
 
-  testOnPostgres('imported books are on disk even if the server has synchronous_commit off', async () => {
-    const url = await storeWith([], POSTGRES.freshUrl);
-    await execute(
-      url,
-      `alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off; create table said (how text);
+  testOnPostgres(
+    'imported and forgotten books are so on disk even if the server has synchronous_commit off',
+    async () => {
+      const url = await storeWith([], POSTGRES.freshUrl);
+      await execute(
+        url,
+        `alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off; create table said (how text);
        create function say() returns trigger language plpgsql as
          $$ begin insert into said values (current_setting('synchronous_commit')); return null; end $$;
-       create constraint trigger say after insert on books deferrable initially deferred
+       create constraint trigger say after insert or delete on books deferrable initially deferred
          for each row execute function say()`, // which is at the commit
-    );
-    const folder = folderWith({ 'new.csv': 'title\nEmma\n', 'kept.csv': `${HEADER}900,"Grendel","",1971\n` });
-    for (const file of ['new.csv', 'kept.csv']) assert.equal((await importing(url, folder, file)).code, 0);
-    assert.deepEqual(await execute(url, 'select how from said'), [{ how: 'on' }, { how: 'on' }]);
-  });
+      );
+      const folder = folderWith({
+        'new.csv': 'title\nEmma\n',
+        'kept.csv': `${HEADER}900,"Grendel","",1971\n`,
+      });
+      for (const file of ['new.csv', 'kept.csv']) assert.equal((await importing(url, folder, file)).code, 0);
+      assert.equal((await runCommand(['forget', '900', '--yes'], { DB_URL: url })).code, 0);
+      assert.deepEqual(await execute(url, 'select how from said'), Array(3).fill({ how: 'on' }));
+    },
+  );
 });
