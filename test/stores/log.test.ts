@@ -49,6 +49,23 @@ for (const store of STORES) {
       ]);
     });
 
+    test('rules H4 and 9: it has each change of a book that is changed at the same time by many', async () => {
+      const { client } = await startTestService(await store.freshUrl());
+      await client.create({});
+      const years = Array.from({ length: 64 }, (_, index) => index + 1);
+      const answers = years.map((year) =>
+        client.request('PUT', '/book/1', { body: { year }, headers: year % 2 ? {} : { 'if-match': '*' } }),
+      );
+      for (const [index, { status, data }] of (await Promise.all(answers)).entries())
+        assert.deepEqual([status, data.year], [200, index + 1]);
+      const { data } = await client.request('GET', '/book/1/history?limit=100');
+      const states = (data as { book: { year: number } }[]).map(({ book }) => book.year);
+      assert.deepEqual(
+        states.toSorted((one, other) => one - other),
+        [0, ...years],
+      );
+    });
+
     if (store === SQLITE)
       test('it has the books that another program replaces', async () => {
         const { client, dbUrl } = await startTestService(await store.freshUrl());

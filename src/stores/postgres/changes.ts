@@ -1,9 +1,16 @@
-// Owns: changes and removals of books in PostgreSQL. A book that others have locked, and a large one that changes, waits alone.
+// Owns: changes and removals of books in PostgreSQL. A book that others have locked, and a large one that changes, waits alone. Of
+// several changes of one book in a batch, the first is carried out: the log has each change.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type Book, type BookChanges, bookWith, FIELD_NAMES, valuesOf } from '../../books/book.ts';
+import { type Book, bookWith, FIELD_NAMES, valuesOf } from '../../books/book.ts';
 import { meets } from '../../books/condition.ts';
-import type { Answers, BookUpdate, ConditionalChange, ConditionalOutcome } from '../../books/store.ts';
+import type {
+  Answers,
+  BookUpdate,
+  ConditionalChange,
+  ConditionalOutcome,
+  NotAnswered,
+} from '../../books/store.ts';
 import { type Connections, OVERDUE } from './connections.ts';
 import { columnsOf, type Statements, writeAll } from './statements.ts';
 
@@ -34,19 +41,16 @@ export class BookChanger {
   }
 
   async update(updates: readonly BookUpdate[], deadline: number): Answers<Book | undefined> {
-    const merged = new Map<number, BookChanges>();
-    for (const { id, changes } of updates) merged.set(id, { ...merged.get(id), ...changes });
-    const changes = [...merged].map(([id, changes]) => ({ id, ...changes }));
-    const rows = await this.#query(this.#statements.update, columnsOf(ID_AND_NAMES, changes), deadline);
-    // The statement returns the books before the changes; each call gets its book after its own change.
-    const states = new Map(rows.map((row) => [row.id, row]));
-    return updates.map(({ id, changes }) => {
-      const row = states.get(id);
+    const first = new Map(updates.toReversed().map((update) => [update.id, update]));
+    const sent = [...first.values()].map(({ id, changes }) => ({ id, ...changes }));
+    const rows = await this.#query(this.#statements.update, columnsOf(ID_AND_NAMES, sent), deadline);
+    const before = new Map(rows.map((row) => [row.id, row]));
+    return updates.map((update) => {
+      const { id, changes } = update;
+      const row = before.get(id);
       if (row === undefined) return undefined;
-      if (row.locked) return this.#callAlone({ id, changes }, deadline) as Promise<Book | undefined>;
-      const state = { ...row, ...changes };
-      states.set(id, state);
-      return bookWith([id, ...valuesOf(state)]);
+      if (row.locked) return this.#callAlone(update, deadline) as Promise<Book | undefined>;
+      return first.get(id) === update ? bookWith([id, ...valuesOf({ ...row, ...changes })]) : null;
     });
   }
 
@@ -87,30 +91,35 @@ export class BookChanger {
     await nextTurn(); // to gather the calls of this turn of the event loop
     for (let calls = this.#alone.get(id); calls?.length; calls = this.#alone.get(id)) {
       this.#alone.set(id, []);
-      const inTime = calls.filter(({ deadline }) => deadline > performance.now());
+      const now = performance.now();
+      for (const { deadline, reject } of calls) if (deadline <= now) reject(OVERDUE);
+      const inTime = calls.filter(({ deadline }) => deadline > now);
       const end = Math.min(...inTime.map(({ deadline }) => deadline));
       const changes = inTime.map(({ change }) => change);
       try {
         const outcomes = changes.length > 0 ? await this.#carryOut('held', changes, end) : [];
-        for (const [position, { resolve }] of inTime.entries())
-          resolve(outcomes[position] as ConditionalOutcome);
+        for (const [position, call] of inTime.entries()) {
+          const outcome = outcomes[position] as ConditionalOutcome | NotAnswered;
+          if (outcome === null) this.#alone.get(id)?.push(call);
+          else call.resolve(outcome);
+        }
       } catch (error) {
         for (const { reject } of inTime) reject(error);
       }
-      for (const { reject } of calls) reject(OVERDUE); // which only affects calls that are not settled
     }
     this.#alone.delete(id);
   }
 
   /**
-   * Carries out changes in their order, in one transaction that has locked their books (rule E3).
+   * Carries out changes in their order, in one transaction that has locked their books (rule E3). A second change of a book is
+   * not carried out, since the log has each change.
    * @param pool `held` waits for the locks of others; `batches` skips locked books, and large ones.
    */
   #carryOut(
     pool: 'batches' | 'held',
     changes: readonly Change[],
     deadline: number,
-  ): Promise<readonly (ConditionalOutcome | 'locked')[]> {
+  ): Promise<readonly (ConditionalOutcome | NotAnswered | 'locked')[]> {
     const statements = this.#statements;
     return this.#connections.transaction(pool, deadline, async (query) => {
       const ids = new Set(changes.map(({ id }) => id));
@@ -123,6 +132,7 @@ export class BookChanger {
         const book = states.get(id);
         if (book === undefined) return undefined;
         if (condition !== undefined && !meets(book, condition)) return 'unmet';
+        if (changed.has(id)) return null;
         changed.add(id);
         if (changes === undefined) {
           states.delete(id);
