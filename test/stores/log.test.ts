@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import { linksOf } from '../../conformance/answers.ts';
 import type { Client } from '../support/client.ts';
 import { listen } from '../support/ports.ts';
+import { PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { POSTGRES, SQLITE, STORES, startTestService } from '../support/service.ts';
 import { executeOn, logPruned, runOn } from '../support/sql.ts';
@@ -111,7 +112,9 @@ for (const store of STORES) {
       });
 
     test('rule H2: the cursor of a follower that has read all changes is valid after their removal', async () => {
-      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      // With a separate server: while a transaction of another test is in progress, a page of changes is valid for less long.
+      const url = store === POSTGRES ? (await PostgresServer.start()).url() : await store.freshUrl();
+      const { client, dbUrl, stop } = await startTestService(url, { FIND: 'off' });
       let path = '/changes';
       const read = async (from: Client) => {
         const answer = await from.request('GET', path);
@@ -124,7 +127,7 @@ for (const store of STORES) {
       }
       await stop();
       const brief = timesWith({ history: { day: 0, prune: 20 } });
-      const pruning = await startTestService(dbUrl, {}, undefined, brief);
+      const pruning = await startTestService(dbUrl, { FIND: 'off' }, undefined, brief);
       await logPruned(dbUrl);
       assert.deepEqual(await read(pruning.client), [200, 0]);
     });

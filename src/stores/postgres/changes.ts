@@ -1,16 +1,9 @@
-// Owns: changes and removals of books in PostgreSQL. A book that others have locked, and a large one that changes, waits alone. Of
-// several changes of one book in a batch, the first is carried out: the log has each change.
+// Owns: changes and removals of books in PostgreSQL. A book that others have locked, and a large one that changes, waits alone.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Book, bookWith, FIELD_NAMES, valuesOf } from '../../books/book.ts';
 import { meets } from '../../books/condition.ts';
-import type {
-  Answers,
-  BookUpdate,
-  ConditionalChange,
-  ConditionalOutcome,
-  NotAnswered,
-} from '../../books/store.ts';
+import type { Answers, BookUpdate, ConditionalChange, ConditionalOutcome } from '../../books/store.ts';
 import { type Connections, OVERDUE } from './connections.ts';
 import { columnsOf, type Statements, writeAll } from './statements.ts';
 
@@ -41,16 +34,18 @@ export class BookChanger {
   }
 
   async update(updates: readonly BookUpdate[], deadline: number): Answers<Book | undefined> {
-    const first = new Map(updates.toReversed().map((update) => [update.id, update]));
-    const sent = [...first.values()].map(({ id, changes }) => ({ id, ...changes }));
+    const ids = new Set(updates.map(({ id }) => id));
+    if (ids.size < updates.length) return this.changeIf(updates, deadline) as Answers<Book | undefined>;
+    const sent = updates.map(({ id, changes }) => ({ id, ...changes }));
     const rows = await this.#query(this.#statements.update, columnsOf(ID_AND_NAMES, sent), deadline);
+    // The statement returns the books before the changes.
     const before = new Map(rows.map((row) => [row.id, row]));
     return updates.map((update) => {
       const { id, changes } = update;
       const row = before.get(id);
       if (row === undefined) return undefined;
       if (row.locked) return this.#callAlone(update, deadline) as Promise<Book | undefined>;
-      return first.get(id) === update ? bookWith([id, ...valuesOf({ ...row, ...changes })]) : null;
+      return bookWith([id, ...valuesOf({ ...row, ...changes })]);
     });
   }
 
@@ -63,11 +58,11 @@ export class BookChanger {
     });
   }
 
-  async changeIf(changes: readonly ConditionalChange[], deadline: number): Answers<ConditionalOutcome> {
+  async changeIf(changes: readonly Change[], deadline: number): Answers<ConditionalOutcome> {
     const outcomes = await this.#carryOut('batches', changes, deadline);
     return outcomes.map((outcome, position) => {
       if (outcome !== 'locked') return outcome;
-      return this.#callAlone(changes[position] as ConditionalChange, deadline);
+      return this.#callAlone(changes[position] as Change, deadline);
     });
   }
 
@@ -91,60 +86,59 @@ export class BookChanger {
     await nextTurn(); // to gather the calls of this turn of the event loop
     for (let calls = this.#alone.get(id); calls?.length; calls = this.#alone.get(id)) {
       this.#alone.set(id, []);
-      const now = performance.now();
-      for (const { deadline, reject } of calls) if (deadline <= now) reject(OVERDUE);
-      const inTime = calls.filter(({ deadline }) => deadline > now);
+      const inTime = calls.filter(({ deadline }) => deadline > performance.now());
       const end = Math.min(...inTime.map(({ deadline }) => deadline));
       const changes = inTime.map(({ change }) => change);
       try {
         const outcomes = changes.length > 0 ? await this.#carryOut('held', changes, end) : [];
-        for (const [position, call] of inTime.entries()) {
-          const outcome = outcomes[position] as ConditionalOutcome | NotAnswered;
-          if (outcome === null) this.#alone.get(id)?.push(call);
-          else call.resolve(outcome);
-        }
+        for (const [position, { resolve }] of inTime.entries())
+          resolve(outcomes[position] as ConditionalOutcome);
       } catch (error) {
         for (const { reject } of inTime) reject(error);
       }
+      for (const { reject } of calls) reject(OVERDUE); // which only affects calls that are not settled
     }
     this.#alone.delete(id);
   }
 
   /**
-   * Carries out changes in their order, in one transaction that has locked their books (rule E3). A second change of a book is
-   * not carried out, since the log has each change.
+   * Carries out changes in their order, in one transaction that has locked their books (rule E3). Of several changes of one book,
+   * each is written, since the log has each of them.
    * @param pool `held` waits for the locks of others; `batches` skips locked books, and large ones.
    */
   #carryOut(
     pool: 'batches' | 'held',
     changes: readonly Change[],
     deadline: number,
-  ): Promise<readonly (ConditionalOutcome | NotAnswered | 'locked')[]> {
+  ): Promise<readonly (ConditionalOutcome | 'locked')[]> {
     const statements = this.#statements;
     return this.#connections.transaction(pool, deadline, async (query) => {
       const ids = new Set(changes.map(({ id }) => id));
       const rows = await query<Row>(pool === 'held' ? statements.lock : statements.lockFree, [[...ids]]);
       const locked = new Set(rows.filter((row) => row.locked).map(({ id }) => id));
       const states = new Map(rows.map((row) => [row.id, bookWith([row.id, ...valuesOf(row)])]));
-      const changed = new Set<number>();
+      /** The first state of each book that changes, then the second one of each, and so on. */
+      const writes: Book[][] = [];
+      const changed = new Map<number, number>();
       const outcomes = changes.map(({ id, condition, changes }) => {
         if (locked.has(id)) return 'locked';
         const book = states.get(id);
         if (book === undefined) return undefined;
         if (condition !== undefined && !meets(book, condition)) return 'unmet';
-        if (changed.has(id)) return null;
-        changed.add(id);
+        const earlier = changed.get(id) ?? 0;
+        changed.set(id, earlier + 1);
         if (changes === undefined) {
           states.delete(id);
           return book;
         }
         const state = { ...book, ...changes };
         states.set(id, state);
+        writes[earlier] ??= [];
+        writes[earlier].push(state);
         return state;
       });
-      const kept = [...changed].flatMap((id) => states.get(id) ?? []);
-      await writeAll(query, statements.store, columnsOf(ID_AND_NAMES, kept));
-      await writeAll(query, statements.delete, [[...changed].filter((id) => !states.has(id))]);
+      for (const books of writes) await writeAll(query, statements.store, columnsOf(ID_AND_NAMES, books));
+      await writeAll(query, statements.delete, [[...changed.keys()].filter((id) => !states.has(id))]);
       return outcomes;
     });
   }
