@@ -37,6 +37,8 @@ export const isWorker = cluster.isWorker;
 /**
  * Starts as many workers as the configuration says. The first one prepares the store for the others.
  * @param docsPort as for `startService`.
+ * @param stop ends the start.
+ * @returns undefined if it was stopped before a worker served.
  * @throws OperatorError as `startService` does. Workers that are left end with this process.
  */
 export async function startWorkers(
@@ -44,7 +46,8 @@ export async function startWorkers(
   log: Log,
   docsPort: number | undefined,
   times: Times,
-): Promise<Service> {
+  stop: Promise<undefined>,
+): Promise<Service | undefined> {
   cluster.schedulingPolicy = cluster.SCHED_NONE;
   // By default, cluster would hand on the path of the program, which the single executable takes for a command.
   if (IS_EXECUTABLE) cluster.setupPrimary({ exec: 'serve', args: [] });
@@ -104,9 +107,11 @@ export async function startWorkers(
     return answer as Answer | undefined;
   }
 
-  const facts = await start(1, false);
+  const facts = await Promise.race([start(1, false), stop]);
+  if (facts === undefined) return undefined;
   if (facts.pageUrl === undefined) config = { ...config, page: undefined };
-  await Promise.all(Array.from({ length: config.workers - 1 }, (_, index) => start(index + 2, true)));
+  const others = Array.from({ length: config.workers - 1 }, (_, index) => start(index + 2, true));
+  await Promise.race([Promise.all(others), stop]);
   return {
     ...facts,
     /** Whether the store answers one worker at least. */

@@ -48,12 +48,11 @@ export async function serve(
   try {
     const opened = await openOperations(config, log, times);
     if (!(opened instanceof PortRefused)) operations = opened;
-    const start = config.workers === 1 ? startService : startWorkers;
-    // A start may wait for others.
-    const service = await Promise.race([
-      start(config, log, operations?.port, times),
-      stop.then(() => undefined),
-    ]);
+    const stopped = stop.then(() => undefined); // a start may wait for others
+    const service =
+      config.workers === 1
+        ? await Promise.race([startService(config, log, operations?.port, times), stopped])
+        : await startWorkers(config, log, operations?.port, times, stopped);
     if (service === undefined) return log.info({ signal: await stop }, 'stopped');
     operations?.serve(service);
     const { url, pageUrl: page, store } = service;

@@ -2,13 +2,24 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, renameSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { exchange } from '../support/client.ts';
+import { linksOf } from '../../conformance/answers.ts';
+import { atEnd } from '../support/at-end.ts';
+import { Client, exchange } from '../support/client.ts';
 import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
 import { scrape } from '../support/prometheus.ts';
-import { fileOf, preloaded, type ServiceProcess, SQLITE, startServiceProcess } from '../support/service.ts';
+import {
+  ENVIRONMENT,
+  fileOf,
+  preloaded,
+  type ServiceProcess,
+  SQLITE,
+  spawnService,
+  startServiceProcess,
+} from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 describe('rule 28: workers', { concurrency: 3 }, () => {
@@ -25,6 +36,38 @@ describe('rule 28: workers', { concurrency: 3 }, () => {
       }
     }
     await starting;
+  });
+
+  test('rule 27: stopped while some still start, the others answer the requests that have arrived', async () => {
+    const port = await unusedPort();
+    const hangs =
+      "if (process.env.NODE_UNIQUE_ID === '2') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);";
+    const env = {
+      PORT: `${port}`,
+      ADMIN_PORT: '0',
+      PAGE_PORT: 'off',
+      WORKERS: '2',
+      NODE_OPTIONS: preloaded(hangs),
+    };
+    const child = spawnService({ ...ENVIRONMENT, ...env, DB_URL: await SQLITE.freshUrl() }, []);
+    atEnd(() => child.kill('SIGKILL'));
+    const target = { url: `http://127.0.0.1:${port}`, port };
+    await waitUntil(
+      () =>
+        fetch(target.url).then(
+          () => true,
+          () => false,
+        ),
+      once(child, 'exit'),
+    );
+    const client = await Client.logIn(target);
+    const { next = '' } = linksOf(await client.request('GET', '/changes'));
+    const waiting = client.request('GET', next, { headers: { prefer: 'wait=60' } });
+    await client.request('GET', '/book/1'); // on another connection, which comes later
+    child.kill('SIGTERM');
+    assert.equal((await waiting).status, 200);
+    await once(child, 'exit');
+    assert.equal(child.exitCode, 0);
   });
 
   test('rule 31: one that fails to answer for its metrics is left out and serves on', async () => {
