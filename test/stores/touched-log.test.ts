@@ -45,6 +45,23 @@ const DAMAGES = {
   ],
 };
 
+/** Columns of the log, and their values. */
+const FORGED = {
+  SQLite: [
+    ...['4503599627370497', '9007199254740993', '9223372036854775807'].map(
+      (number) => ['at, book, last, number', `0, 1, 1, ${number}`] as const,
+    ),
+    ...['9007199254740993, 9007199254740993', '1, 9007199254740993'].map(
+      (books) => ['at, book, last', `0, ${books}`] as const,
+    ),
+  ],
+  PostgreSQL: [
+    '9007199254740993, 9007199254740993',
+    '9223372036854775807, 9223372036854775807',
+    '1, 9007199254740991',
+  ].map((books) => ['book, last', books] as const),
+};
+
 /** Carries out a change that no trigger notes. */
 async function past(dbUrl: string, change: string): Promise<void> {
   if (!dbUrl.startsWith('sqlite:')) return runOn(dbUrl, `set session_replication_role = replica; ${change}`);
@@ -101,6 +118,26 @@ for (const store of STORES) {
         await waitUntil(async () => (await started.client.request('GET', '/books?q=later')).status === 200);
         await started.stop();
       });
+
+    test('rules 23, H1 and F11: rows that only another program can have inserted stop nothing, on SQLite from the next start on', async () => {
+      for (const [names, values] of FORGED[store.name as keyof typeof FORGED]) {
+        const dbUrl = await store.freshUrl();
+        let running = await startTestService(dbUrl, {}, undefined, often);
+        const path = await begin(running);
+        await runOn(dbUrl, `insert into book_log (${names}) values (${values})`);
+        if (store.name === 'SQLite') {
+          await running.stop();
+          running = await startTestService(dbUrl, {}, undefined, often);
+        }
+        const { client } = running;
+        const { status } = await client.request('PUT', '/book/1', { body: { title: 'Changed' } });
+        assert.equal(status, 200, values);
+        await waitUntil(async () => (await found(client, 'changed'))?.length === 1);
+        for (const from of [path, '/changes', '/book/1/history'])
+          assert.ok([200, 410].includes((await client.request('GET', from)).status), `${from} ${values}`);
+        await running.stop();
+      }
+    });
 
     if (store.name === 'SQLite')
       test('rule F11: a start makes an index again that is ahead of the log', async () => {

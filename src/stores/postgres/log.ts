@@ -133,8 +133,9 @@ export async function readLog<Book extends { readonly id: number }>(
   for (const row of rows) {
     reached = row;
     let next = Math.max(1, row.book);
-    for (; next <= row.last && ids.size < most; next += 1) ids.add(next);
-    if (next <= row.last) range = { next, last: row.last };
+    const last = Math.min(row.last, Number.MAX_SAFE_INTEGER); // another program may have inserted the row
+    for (; next <= last && ids.size < most; next += 1) ids.add(next);
+    if (next <= last) range = { next, last };
     if (ids.size >= most) break;
   }
   const towards = xid === '0' ? (reached?.now ?? target) : target;

@@ -132,6 +132,13 @@ const DEFINITIONS = `
   select type, name, lower(sql) as definition from sqlite_schema
   where name glob 'book_log*' or name in ('book_events', 'book_index_queue', 'book_index_on_insert', 'book_index_on_update', 'book_index_on_delete')`;
 
+/** Rows that only another program can have inserted. They would end the numbers, or be about more books than there can be. */
+const REMOVE_FORGED = `
+  delete from book_log where number > ${LAST_SEQUENTIAL_ID};
+  delete from book_log where book > ${Number.MAX_SAFE_INTEGER};
+  delete from book_log where last > book and last - book >= ${RUN};
+  delete from book_log_state where began > ${LAST_SEQUENTIAL_ID}`;
+
 /** A condition: another program has inserted a row with one of the last numbers. */
 const IS_AT_END = `name = 'book_log' and seq > ${LAST_SEQUENTIAL_ID}`;
 
@@ -188,7 +195,7 @@ export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
   const hasTables = areThere(TABLES);
   if (hasTables)
     db.exec(
-      `update sqlite_sequence set seq = coalesce((select max(number) from book_log), 0) where ${IS_AT_END}`,
+      `${REMOVE_FORGED}; update sqlite_sequence set seq = coalesce((select max(number) from book_log), 0) where ${IS_AT_END}`,
     );
   const isFilled = () => db.prepare(LOOK).get()?.isFilled === 1;
   if (hasTables && areThere(TRIGGERS) && isFilled() && !lacksChanges) return;
