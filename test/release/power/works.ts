@@ -243,12 +243,14 @@ const imported: Work = {
     const isRow = ([, book]: Found['books'][number]) => book >= (ROWS[0] as number);
     WRITTEN.judge({ ...found, books: found.books.filter((book) => !isRow(book)) }, said, history);
     const rows = found.books.filter(isRow).map(([, book]) => book);
-    assert.deepEqual(rows, ROWS.slice(0, rows.length), 'rows are missing before the last one');
+    // The difference of long lists would take gigabytes.
+    const wrong = rows.findIndex((row, index) => row !== ROWS[index]);
+    assert.equal(wrong, -1, 'rows are missing before the last one');
     const isDone = said.some((text) => / rows read: /.test(text));
     const isWhole = rows.length === ROWS.length || (!isDone && rows.length % TOGETHER === 0);
     assert.ok(isWhole, `${rows.length} rows are no whole transactions`);
     const repeated = again.filter(isRow).map(([, book]) => book);
-    assert.deepEqual(new Set(repeated), new Set(ROWS), 'after another import');
+    assert.ok(new Set(ROWS).isSubsetOf(new Set(repeated)), 'after another import');
     assert.equal(repeated.length, ROWS.length, 'after another import');
   },
 };
