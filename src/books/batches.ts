@@ -182,8 +182,8 @@ export class Batches<Item, Answer> {
     calls: readonly Call<Item, Answer>[],
     answers: Awaited<Answers<Answer>>,
   ): Promise<void> {
-    // All promises are handled at once, since one may fail while other work runs. A call is not resolved with the promise itself, because the
-    // deadline must still be able to reject it.
+    // All promises are handled at once, since one may fail while other work runs. A call is not resolved with the promise itself,
+    // because the deadline must still be able to reject it.
     for (const [position, { resolve, reject }] of calls.entries()) {
       const answer = answers[position];
       if (answer instanceof Promise) late.push(answer.then(resolve, reject));

@@ -135,7 +135,7 @@ export class Tokenizer {
 
   /**
    * Finds the closing quote of a field.
-   * @returns the index after the quote; -1 if there is none; the start of the field if its quotes are ordinary characters.
+   * @returns the index after the quote; -1 if the text has no such quote; the start of the field if its quotes are ordinary characters.
    */
   #closeOf(text: string, start: number, field: number): number {
     const delimiter = this.delimiter.charCodeAt(0);

@@ -1,6 +1,6 @@
-// Owns: the books of a served PostgreSQL: each batch, where its shards are. Twin of `sqlite/books.ts`. A batch is one statement,
-// or one transaction if its changes have conditions: few round trips, one commit, and it works through a pooler in transaction
-// mode.
+// Owns: the books of a served PostgreSQL, in batches of one shard. Twin of `sqlite/books.ts`. A batch is one statement, or one
+// transaction if its changes have conditions or several are of one book: few round trips, one commit, and it works through a
+// pooler in transaction mode.
 
 import type { Book, BookFields } from '../../books/book.ts';
 import {
@@ -72,7 +72,7 @@ export class PostgresBooks implements Books {
   }
 
   find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | NotAnswered)[]> {
-    return this.#inPlace(this.#find(ids, deadline));
+    return this.#onShard(this.#find(ids, deadline));
   }
 
   insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
@@ -105,7 +105,7 @@ export class PostgresBooks implements Books {
 
   /** Follows a write to books that are there already. */
   written<Result>(work: Promise<Result>): Promise<Result> {
-    return this.#noted(this.#inPlace(work));
+    return this.#noted(this.#onShard(work));
   }
 
   async #noted<Result>(work: Promise<Result>): Promise<Result> {
@@ -115,7 +115,7 @@ export class PostgresBooks implements Books {
   }
 
   /** Follows work on books of one shard. It may have failed because they are on another server by now. */
-  #inPlace<Result>(work: Promise<Result>): Promise<Result> {
+  #onShard<Result>(work: Promise<Result>): Promise<Result> {
     const read: Query = (text) =>
       this.#connections.query('batches', text, [], performance.now() + this.#times.postgres.describe);
     work.catch(() => this.#shards.renew(read));

@@ -28,7 +28,7 @@ const LOOK = `
     system_identifier || ' ' || current_database() = $3 and pg_has_role('pg_read_all_stats', 'usage') as "isRight"
   from pg_control_system() left join pg_stat_wal_receiver on true`;
 
-/** Errors that an operator has to mend: a wrong password, no such database, a missing right. */
+/** Errors that an operator has to correct: a wrong password, no such database, a missing right. */
 const WRONG = /^(28|3D000|42501)/;
 
 const NO_STANDBY = 'it is no standby of the database of DB_URL, or its role lacks pg_read_all_stats';

@@ -207,7 +207,7 @@ function eventOf(row: unknown): CatalogueEvent | undefined {
   return { ...event, work: JSON.parse(String(event.work)) };
 }
 
-/** @returns equal texts for equal states of a book; null if there is none. */
+/** @returns equal texts for equal states of a book; null for the state without a book. */
 function stateOf(fields: Fields | undefined): string | null {
   if (fields === undefined || fields.title === null) return null;
   return hash('sha256', JSON.stringify(valuesOf(fields)));
