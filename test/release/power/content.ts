@@ -24,9 +24,26 @@ interface Truncation {
 export type Change = Write | Truncation;
 
 /** What the disk has of a file for certain, and what it may have in addition. */
-export interface Content {
+export class Content {
   readonly stored: Buffer;
-  readonly pending: readonly Change[];
+  /** Shared with the contents of later moments, which have more of it: a copy for each moment would fill the memory. */
+  readonly #changes: Change[];
+  readonly #count: number;
+
+  constructor(stored: Buffer, changes: Change[] = [], count = changes.length) {
+    this.stored = stored;
+    this.#changes = changes;
+    this.#count = count;
+  }
+
+  get pending(): readonly Change[] {
+    return this.#changes.slice(0, this.#count);
+  }
+
+  /** Once for each content: the one that follows has the change as well. */
+  followedBy(change: Change): Content {
+    return new Content(this.stored, this.#changes, this.#changes.push(change));
+  }
 }
 
 /** The ways in which writes may be lost. */

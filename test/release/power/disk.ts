@@ -12,7 +12,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { type Call, filesOf, textsOf } from '../strace.ts';
-import { type Change, type Content, choices, chosen, contentAt, lossOf, pageOf, pagesOf } from './content.ts';
+import { type Change, Content, choices, chosen, contentAt, lossOf, pageOf, pagesOf } from './content.ts';
 
 /** The index of a SQLite log is not written by calls. An older one, zeros or nothing may be there. */
 const IS_UNWRITTEN = /-shm$/;
@@ -207,7 +207,7 @@ export class Disk {
 
   #begin(path: string, stored: Buffer): Inode {
     const inode = new Inode(this.#contents.size, path, stored.length);
-    this.#contents = new Map([...this.#contents, [inode, { stored, pending: [] }]]);
+    this.#contents = new Map([...this.#contents, [inode, new Content(stored)]]);
     this.#names.set(path, inode);
     return inode;
   }
@@ -237,8 +237,8 @@ export class Disk {
 
   #change(inode: Inode, change: Change): boolean {
     if (!inode.isRecorded) return false;
-    const { stored, pending } = this.#contents.get(inode) as Content;
-    this.#contents = new Map(this.#contents).set(inode, { stored, pending: [...pending, change] });
+    const content = this.#contents.get(inode) as Content;
+    this.#contents = new Map(this.#contents).set(inode, content.followedBy(change));
     return true;
   }
 
@@ -305,7 +305,7 @@ export class Disk {
     );
     for (const change of divided)
       if (hasEnded(change) && change.kind === 'write') this.#abandoned.add(change);
-    this.#contents = new Map(this.#contents).set(inode, { stored, pending: divided });
+    this.#contents = new Map(this.#contents).set(inode, new Content(stored, divided));
   }
 
   #store(inode: Inode, hasEnded: (change: Change) => boolean): void {
@@ -317,11 +317,15 @@ export class Disk {
     const isStored = (change: Change) =>
       written.includes(change) ||
       (this.#abandoned.has(change) && change.kind === 'write' && pages.has(pageOf(change)));
-    const content = { stored, pending: pending.filter(isStored) };
-    this.#contents = new Map(this.#contents).set(inode, {
-      stored: contentAt(content, this.#durable, () => true),
-      pending: pending.filter((change) => !isStored(change)),
-    });
+    const content = new Content(stored, pending.filter(isStored));
+    const now = contentAt(content, this.#durable, () => true);
+    this.#contents = new Map(this.#contents).set(
+      inode,
+      new Content(
+        now,
+        pending.filter((change) => !isStored(change)),
+      ),
+    );
   }
 
   #holds(path: string): boolean {
