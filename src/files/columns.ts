@@ -176,15 +176,17 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, lin
 }
 
 /** The first year that is not 0, and its column. */
-export function firstYear<Column, Year>(
-  columns: readonly Column[],
-  read: (column: Column) => Year,
-): readonly [Year | 0, Column] {
-  for (const column of columns) {
-    const year = read(column);
-    if (year !== 0) return [year, column];
+export function firstYear<Year>(
+  { year: column, otherYears }: Columns,
+  read: (column: string | undefined) => Year,
+): readonly [Year | 0, string | undefined] {
+  const year = read(column);
+  if (year !== 0) return [year, column];
+  for (const other of otherYears) {
+    const found = read(other);
+    if (found !== 0) return [found, other];
   }
-  return [0, columns[0] as Column];
+  return [0, column];
 }
 
 /** Whether a name is usual for the title, and for nothing else. */
