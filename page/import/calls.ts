@@ -2,7 +2,6 @@
 
 import { BOOK_FIELDS, type BookFields } from '../../src/books/book.ts';
 import type { Columns, WantedColumns } from '../../src/files/columns.ts';
-import type { Format } from '../../src/files/rows.ts';
 import { FIELDS, type Field, trimmed } from '../elements/text.ts';
 
 /** A book as the file has it. */
@@ -20,7 +19,8 @@ export interface Choices {
 
 /** How a file was understood. */
 export interface Understood {
-  readonly format: Format;
+  /** Its name. */
+  readonly format: string;
   /** Of CSV. */
   readonly delimiter: string | undefined;
   readonly encoding: 'UTF-8' | 'UTF-16' | 'Windows-1252';

@@ -4,11 +4,12 @@
 
 import { toTheEye } from '../../src/files/alike.ts';
 import { keepsIds, NoTitleColumn } from '../../src/files/columns.ts';
-import { correct, correctable, valueIn } from '../../src/files/correcting.ts';
+import { asRefused, correct, correctable, refusedName } from '../../src/files/correcting.ts';
+import { NotText } from '../../src/files/csv-header.ts';
+import { NotUtf8 } from '../../src/files/decoding.ts';
+import type { ReadBook, Reading, RefusedRecord } from '../../src/files/format.ts';
 import { readBooks } from '../../src/files/reading.ts';
-import { type ReadBook, type Reading, type RefusedRecord, shorten } from '../../src/files/rows.ts';
-import { NotText, NotUtf8 } from '../../src/files/text-input.ts';
-import { asRefused, refusedFrame, refusedName } from '../../src/files/writing.ts';
+import { shorten } from '../../src/files/rows.ts';
 import { readYear } from '../../src/files/years.ts';
 import { OperatorError } from '../../src/operator-error.ts';
 import { byField, type Field } from '../elements/text.ts';
@@ -123,8 +124,8 @@ class BooksOfFile implements Calls {
     this.#reading = reading;
     let fault: string | undefined;
     try {
-      for await (const { books, refused, short } of reading.batches) {
-        this.#short += short;
+      for await (const { books, refused } of reading.batches) {
+        this.#short += books.filter(({ isShort }) => isShort).length;
         this.#newYears += books.filter(({ isNewYear }) => isNewYear).length;
         for (const book of books) this.#add(book);
         for (const record of refused) this.#refused.push({ record, row: undefined });
@@ -151,13 +152,13 @@ class BooksOfFile implements Calls {
     readonly fault?: string | undefined;
   }): Understood {
     return {
-      format: reading?.format ?? 'csv',
-      delimiter: reading?.header?.delimiter,
+      format: reading?.format.name ?? 'csv',
+      delimiter: reading?.delimiter,
       encoding,
       names,
       firstRow: this.#firstRow,
       firstLine: this.#firstLine,
-      above: reading?.header?.above.trim() ?? '',
+      above: reading?.above?.trim() ?? '',
       short: this.#short,
       newYears: this.#newYears,
       hasHeader,
@@ -241,10 +242,11 @@ class BooksOfFile implements Calls {
   refusedFile(): File {
     const reading = this.#reading as Reading;
     const left = this.#refused.filter(({ row }) => row === undefined);
-    const { before, between, after } = refusedFrame(reading);
+    const { before, between, after } = reading.rejects;
     const records = left.map(({ record }) => asRefused(record, reading)).join(between);
-    const type = reading.format === 'csv' ? 'text/csv' : 'application/json';
-    return new File([before + records + after], refusedName(this.#name, reading.format), { type });
+    return new File([before + records + after], refusedName(this.#name, reading.format), {
+      type: reading.format.type,
+    });
   }
 
   /** @returns the row of the book. */
@@ -290,7 +292,7 @@ class BooksOfFile implements Calls {
     const column = this.#reading?.columns[field];
     if (column !== undefined) {
       for (const { record } of this.#refused.slice(0, SHOWN_BOOKS)) {
-        values.push(valueIn(record.original, column, this.#reading as Reading) ?? '');
+        values.push(this.#reading?.valueIn(record.original, column) ?? '');
       }
     }
     const there = new Set(values.filter((value) => value !== '' && value !== 0));

@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import { FIELD_NAMES } from '../books/book.ts';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
-import { readBooks } from '../files/reading.ts';
-import type { Reading, ReadingOptions } from '../files/rows.ts';
+import type { Reading, ReadingOptions } from '../files/format.ts';
+import { FORMATS, readBooks } from '../files/reading.ts';
 import { Import } from '../import/importing.ts';
 import { limitHeapGrowth } from '../import/memory.ts';
 import { addAll, type ImportMode, keepIds, skipExisting, type Target } from '../import/modes.ts';
@@ -118,13 +118,14 @@ interface ImportOptions {
 /** @throws UsageError */
 function readOptions({ operands: [file = '-'], options }: Arguments): ImportOptions {
   const delimiter = text(options.delimiter);
+  const formats = FORMATS.map(({ name }) => name);
   return {
     isDryRun: options['dry-run'] === true,
     onDuplicate: choice(options, 'on-duplicate', ['skip', 'add']) ?? 'skip',
     rejects: text(options.rejects),
     reading: {
       name: file,
-      format: choice(options, 'format', ['csv', 'json', 'jsonl']),
+      format: choice(options, 'format', formats),
       encoding: text(options.encoding),
       delimiter: delimiter === '\\t' ? '\t' : delimiter,
       columns: Object.fromEntries(FIELD_NAMES.map((name) => [name, text(options[name])])),

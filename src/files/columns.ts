@@ -37,31 +37,14 @@ export type WantedColumns = Readonly<Partial<Record<Field, string | null | undef
 /** The last column of a file of rejected rows, with the reasons. It is never read. */
 export const REFUSED = 'refused';
 
-const YEARS_OF_THE_WORK = [
-  'original publication year', // Goodreads, goodbooks-10k
-  'first publish year', // Open Library
-  'original year published', // BookBuddy
-  'first publish date', // Best Books Ever
-  'original date published',
-];
+/** Of the work: in Goodreads, goodbooks-10k, Open Library, BookBuddy, Best Books Ever. */
+const YEARS_OF_THE_WORK = wordsOf(`
+  original publication year, first publish year, original year published, first publish date, original date published`);
 
-const YEARS_OF_THE_EDITION = [
-  'year published', // Goodreads, BookBuddy
-  'publication year', // Zotero, Openreads
-  'published year', // Kaggle's 7k books
-  'year of publication', // Book-Crossing
-  'publish year',
-  'publication date', // Kaggle's Goodreads-books
-  'edition publication date', // Inventaire
-  'publish date', // Hardcover, Libib, Best Books Ever
-  'published date',
-  'date published', // BookBuddy, Book Catalogue
-  'pubdate', // Calibre
-  'copyrightdate', // Koha
-  'date issued', // DSpace
-  'date of publication',
-  'pub year',
-  ...wordsOf(`
+/** Of the edition: in Goodreads, Zotero, Kaggle, Book-Crossing, Inventaire, Hardcover, Libib, Calibre, Koha, DSpace; and in other languages. */
+const YEARS_OF_THE_EDITION = wordsOf(`
+    year published, publication year, published year, year of publication, publish year, publication date, edition publication date
+    publish date, published date, date published, pubdate, copyrightdate, date issued, date of publication, pub year
     Erscheinungsjahr, Veröffentlichungsjahr, Publikationsjahr, Druckjahr, Ersch.-Jahr, Ausgabejahr, Jahr der Veröffentlichung, Erscheinungsdatum, Veröffentlichungsdatum
     année de publication, année d'édition, année de parution, année publication, année parution, date parution, date publication, date de publication, date de parution, date d'édition
     año de publicación, año de edición, año publicación, año pub., año edición, fecha de publicación, fecha de edición, fecha publicación
@@ -74,8 +57,7 @@ const YEARS_OF_THE_EDITION = [
     rok vydání, kiadás éve, yayın yılı, basım yılı, julkaisuvuosi, 出版年, 発行年, 出版年份, 出版日期, 출판년도, 출판연도, 발행년도
     出版时间, 発行年月, 발행연도, utgitt, utgivet, udgivet, utg.år, godina izdanja, leto izida, rok vydania, anul apariției
     ilmumisaasta, izdošanas gads, leidimo metai, any de publicació, שנת הוצאה, سنة النشر, سال انتشار, سال نشر
-    ปีที่พิมพ์, năm xuất bản, प्रकाशन वर्ष, tahun terbit`),
-];
+    ปีที่พิมพ์, năm xuất bản, प्रकाशन वर्ष, tahun terbit`);
 
 /**
  * The usual names, of programs and of tables in other languages; the first one that the file has wins. Case, accents, and
@@ -86,60 +68,36 @@ const YEARS_OF_THE_EDITION = [
  * `Entry Date`) are not years, nor is Project Gutenberg's `Issued`, its own date.
  */
 const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
-  title: [
-    'title', // ours, Goodreads, LibraryThing, Calibre, Open Library, StoryGraph, Zotero, goodbooks-10k, Koha …
-    'book title', // Book-Crossing
-    'edition title', // Inventaire
-    'original_title',
-    ...wordsOf(`
-      Titel, Buchtitel, Haupttitel, Hauptsachtitel, Titel des Buches
-      titre, titre du livre, titre de l'ouvrage, titre propre
-      título, título del libro, título do livro, título de la obra, título da obra
-      titolo, titolo del libro
-      boektitel, boktitel, tittel, otsikko, nimeke
-      tytuł, tytuł książki, название, название книги, заглавие, наименование, наименование книги, назва
-      název, cím, kitap adı, başlık, τίτλος, naslov, názov, titlu, pealkiri, nosaukums, pavadinimas, títol, judul, nhan đề, tên sách
-      כותר, שם הספר, العنوان, عنوان, शीर्षक, ชื่อเรื่อง, назва книги, название произведения, заголовок, 題名, 题名, 書名, タイトル, 书名, 제목, 서명`),
-    ...wordsOf('title proper, book name, obra, libro, livro, boek, книга'),
-    'name', // in other languages, often that of a person
-  ].map(plain),
-  author: [
-    'author', // ours, Goodreads, Hardcover, BookBuddy, Zotero, Openreads, Koha
-    'authors', // Calibre, Open Library, StoryGraph, goodbooks-10k, LibraryThing's JSON
-    'primary author', // LibraryThing
-    'author_name', // Open Library's search
-    'book author', // Book-Crossing
-    'creators', // Libib
-    'creator', // Dublin Core
-    'authors labels', // Inventaire
-    'author_text', // BookWyrm
-    'author (last, first)', // LibraryThing's older exports
-    'author (first, last)',
-    'author l-f', // Goodreads
-    'author_details', // Book Catalogue
-    'contributor author', // DSpace
-    'main author',
-    'author/editor',
-    'authors name',
-    'author 1', // and others
-    ...wordsOf(`
-      Autor, Autor/in, Autoren, Autor/innen, Verfasser, Verfasser/in, Verfasserin, Urheber, Schriftsteller
-      auteur, auteur(s), auteur/autrice, auteur/trice, auteur(e), auteur(e)s, auteur.rice, auteur.ice, autrice, auteur principal, nom de l'auteur
-      autor(a), autor/a, autor(es), autor/es, autores, autoria, nombre del autor, nome do autor, autor principal
-      autore, autori, autore/i, autore/autrice, nome autore, autore principale
-      schrijver, schrijvers, autorzy, autor(zy), författare, upphov, författare/upphov, upphovsperson, forfatter, kirjailija, tekijä
-      автор, авторы, автор(ы), автор книги, фио автора, автори, autorka, autor/autorzy, autor (nachname, vorname), auteur·rice·s, upphovsman, avtor, autors, autorius, penulis, pengarang
-      tác giả, מחבר, المؤلف, نویسنده, लेखक, ผู้แต่ง, autoři, szerző, szerzők, yazar, συγγραφέας
-      著者, 著者名, 作者, 著作者, 저자, 저자명`),
-  ].map(plain),
+  // "Name" is last: in other languages, it is often that of a person.
+  title: wordsOf(`
+    title, book title, edition title, original_title
+    Titel, Buchtitel, Haupttitel, Hauptsachtitel, Titel des Buches
+    titre, titre du livre, titre de l'ouvrage, titre propre
+    título, título del libro, título do livro, título de la obra, título da obra
+    titolo, titolo del libro
+    boektitel, boktitel, tittel, otsikko, nimeke
+    tytuł, tytuł książki, название, название книги, заглавие, наименование, наименование книги, назва
+    název, cím, kitap adı, başlık, τίτλος, naslov, názov, titlu, pealkiri, nosaukums, pavadinimas, títol, judul, nhan đề, tên sách
+    כותר, שם הספר, العنوان, عنوان, शीर्षक, ชื่อเรื่อง, назва книги, название произведения, заголовок, 題名, 题名, 書名, タイトル, 书名, 제목, 서명
+    title proper, book name, obra, libro, livro, boek, книга, name`).map(plain),
+  author: wordsOf(`
+    author, authors, primary author, author_name, book author, creators, creator, authors labels, author_text
+    author last first, author first last, author l-f, author_details, contributor author, main author, author/editor, authors name, author 1
+    Autor, Autor/in, Autoren, Autor/innen, Verfasser, Verfasser/in, Verfasserin, Urheber, Schriftsteller
+    auteur, auteur(s), auteur/autrice, auteur/trice, auteur(e), auteur(e)s, auteur.rice, auteur.ice, autrice, auteur principal, nom de l'auteur
+    autor(a), autor/a, autor(es), autor/es, autores, autoria, nombre del autor, nome do autor, autor principal
+    autore, autori, autore/i, autore/autrice, nome autore, autore principale
+    schrijver, schrijvers, autorzy, autor(zy), författare, upphov, författare/upphov, upphovsperson, forfatter, kirjailija, tekijä
+    автор, авторы, автор(ы), автор книги, фио автора, автори, autorka, autor/autorzy, autor nachname vorname, auteur·rice·s, upphovsman, avtor, autors, autorius, penulis, pengarang
+    tác giả, מחבר, المؤلف, نویسنده, लेखक, ผู้แต่ง, autoři, szerző, szerzők, yazar, συγγραφέας
+    著者, 著者名, 作者, 著作者, 저자, 저자명`).map(plain),
   year: [
-    'year', // ours
+    'year',
     ...YEARS_OF_THE_WORK,
     ...YEARS_OF_THE_EDITION,
     ...wordsOf(`
-      Jahr, année, año, anno, ano, jaar, rok, år, год, рік, év, yıl, vuosi, έτος, 年份, 年, 연도, godina, leto, aasta, gads, metai, any, an, שנה, سنة, سال, ปี, năm, वर्ष, tahun`),
-    ...wordsOf('published, first published, release year, release date, copyright'),
-    'date', // LibraryThing, Dublin Core
+      Jahr, année, año, anno, ano, jaar, rok, år, год, рік, év, yıl, vuosi, έτος, 年份, 年, 연도, godina, leto, aasta, gads, metai, any, an, שנה, سنة, سال, ปี, năm, वर्ष, tahun
+      published, first published, release year, release date, copyright, date`),
   ].map(plain),
 };
 
@@ -218,15 +176,17 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, lin
 }
 
 /** The first year that is not 0, and its column. */
-export function firstYear<Column, Year>(
-  columns: readonly Column[],
-  read: (column: Column) => Year,
-): readonly [Year | 0, Column] {
-  for (const column of columns) {
-    const year = read(column);
-    if (year !== 0) return [year, column];
+export function firstYear<Year>(
+  { year: column, otherYears }: Columns,
+  read: (column: string | undefined) => Year,
+): readonly [Year | 0, string | undefined] {
+  const year = read(column);
+  if (year !== 0) return [year, column];
+  for (const other of otherYears) {
+    const found = read(other);
+    if (found !== 0) return [found, other];
   }
-  return [0, columns[0] as Column];
+  return [0, column];
 }
 
 /** Whether a name is usual for the title, and for nothing else. */

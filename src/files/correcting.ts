@@ -1,11 +1,21 @@
-// Owns: correcting a rejected record: which text of it a person can change, and reading it again with that text.
+// Owns: correcting rejected records: in a file of them, or one by one.
 
-import { quoted } from '../books/line.ts';
-import { parseJsonObject } from '../json/parse.ts';
-import { tokenizerOf } from './csv.ts';
-import type { Tokenizer } from './csv-tokenizer.ts';
-import type { ReadBook, Reading, RefusedRecord } from './rows.ts';
-import { onOneLine } from './writing.ts';
+import type { Format, ReadBook, Reading, RefusedRecord } from './format.ts';
+
+/**
+ * The name of the file: `books.rejects.csv` for `books.csv` or for itself.
+ * @param name without folders; undefined if it is not a file.
+ */
+export function refusedName(name: string | undefined, format: Format): string {
+  const own = `rejects.${format.name}`;
+  const withoutEnding = name?.replace(/(?<=.)\.[^.]*$/, '').replace(/\.rejects(?:-\d+)?$/, '');
+  return withoutEnding === undefined ? own : `${withoutEnding}.${own}`;
+}
+
+export function asRefused(record: RefusedRecord, { rejects }: Reading): string {
+  const { column, reason } = record;
+  return rejects.record(record, column === undefined ? reason : `${column}: ${reason}`);
+}
 
 /** What a person can change of a record: the value of its column, or all of it. */
 export interface Correctable {
@@ -14,12 +24,9 @@ export interface Correctable {
   readonly text: string;
 }
 
-type HowRead = Pick<Reading, 'header' | 'names' | 'again'>;
-
-export function correctable(record: RefusedRecord, reading: HowRead): Correctable {
-  const { column, original } = record;
-  const value = column === undefined ? undefined : valueIn(original, column, reading);
-  return value === undefined ? { column: undefined, text: original } : { column, text: value };
+export function correctable({ column, original }: RefusedRecord, reading: Reading): Correctable {
+  const text = column === undefined ? undefined : reading.valueIn(original, column);
+  return text === undefined ? { column: undefined, text: original } : { column, text };
 }
 
 /**
@@ -30,14 +37,13 @@ export function correctable(record: RefusedRecord, reading: HowRead): Correctabl
 export async function correct(
   record: RefusedRecord,
   text: string,
-  reading: HowRead,
+  reading: Reading,
 ): Promise<ReadBook | RefusedRecord> {
   const { column } = correctable(record, reading);
-  const original = column === undefined ? text : replaceIn(record.original, column, text, reading);
+  const original = column === undefined ? text : reading.replaceIn(record.original, column, text);
   const { line } = record;
   const found: (ReadBook | RefusedRecord)[] = [];
-  const oneLine = reading.header === undefined ? onOneLine(original) : original;
-  for await (const { books, refused } of reading.again(oneLine)) found.push(...books, ...refused);
+  for await (const { books, refused } of reading.again(original)) found.push(...books, ...refused);
   const [first] = found;
   if (first !== undefined && found.length === 1) return { ...first, line };
   const reason =
@@ -45,35 +51,4 @@ export async function correct(
       ? 'is empty'
       : `is ${found.length} records instead of one: save the refused rows and import that file`;
   return { line, column: undefined, value: '', reason, original, takesReason: false };
-}
-
-/** @returns undefined if the record has no such value, or none that can be told apart from the others. */
-export function valueIn(original: string, column: string, reading: HowRead): string | undefined {
-  const { header, names } = reading;
-  if (header === undefined) {
-    const value = parseJsonObject(original)?.[column];
-    return typeof value === 'string' ? value : JSON.stringify(value);
-  }
-  const tokenizer = tokenized(original, header.delimiter, reading);
-  const field = names.indexOf(column);
-  return tokenizer.isOpen || field >= tokenizer.count ? undefined : tokenizer.field(field);
-}
-
-function replaceIn(original: string, column: string, value: string, reading: HowRead): string {
-  const { header, names } = reading;
-  if (header === undefined) {
-    // Of two values with one key, the last one counts.
-    return `${original.trimEnd().slice(0, -1)},${JSON.stringify(column)}:${JSON.stringify(value)}}`;
-  }
-  const tokenizer = tokenized(original, header.delimiter, reading);
-  const field = names.indexOf(column);
-  const before = field === 0 ? '' : tokenizer.beginning(field) + header.delimiter;
-  const after = original.slice(tokenizer.beginning(field + 1).length);
-  return before + quoted(value) + after;
-}
-
-function tokenized(original: string, delimiter: string, { names }: HowRead): Tokenizer {
-  const tokenizer = tokenizerOf(names, delimiter);
-  tokenizer.read(original, 0, true);
-  return tokenizer;
 }

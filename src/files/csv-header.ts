@@ -1,22 +1,29 @@
 // Owns: finding the header of delimited text: what stands above it, and the delimiter that it shows.
 
+import { FIELD_NAMES } from '../books/book.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
-import { type Columns, findColumns, type WantedColumns, withoutReasons } from './columns.ts';
-import { Tokenizer } from './csv-tokenizer.ts';
-import type { ReadingOptions } from './rows.ts';
-import { BINARY, NotText, type TextInput } from './text-input.ts';
+import { findColumns, type WantedColumns, withoutReasons } from './columns.ts';
+import { type CsvRecord, readRecord } from './csv-record.ts';
+import type { ReadingOptions } from './format.ts';
+import type { TextInput } from './text-input.ts';
 
-/** Tried in this order; among those that find a title, the one that splits the header into the most columns is it. */
+/** The header is the row with most known columns; of equal ones, the first, with the delimiter that makes most columns. */
 const DELIMITERS = [',', ';', '\t', '|'];
 
 /** Rows among which the header is looked for: other programs write names, dates and addresses above it. */
-const SEARCHED_ROWS = 50;
+const SEARCHED_ROWS = 10;
+
+/** Characters in which these rows are, unless the first one is longer. */
+const BEGINNING = 64 * 1024;
 
 /** A text in other quotation marks than those of CSV. */
 const OTHER_QUOTES = /^\s*['‘’‚“”„«»`].*['‘’“”«»`´]\s*$/s;
 
 /** No real table is wider. */
 const MAX_COLUMNS = 10_000;
+
+/** The file is not text in any encoding. */
+export class NotText extends OperatorError {}
 
 export interface Header {
   readonly names: readonly string[];
@@ -30,108 +37,101 @@ export interface Header {
 
 /** @throws OperatorError if the file has no header, or is not text. */
 export async function readHeader(input: TextInput, options: ReadingOptions): Promise<Header> {
-  const { delimiter: wanted, hasHeader, fromLine = 1 } = options;
+  const { delimiter: wanted, hasHeader, fromLine = 1, columns } = options;
   if (wanted !== undefined && !/^[^"\r\n]$/.test(wanted)) {
     throw new InvalidOption(
       'The delimiter must be one character up to U+FFFF other than a quote or a line end, or \\t for a tab.',
     );
   }
-  const named = await skipToHeader(input, fromLine);
+  await input.begin(BEGINNING);
+  let named = skipToHeader(input, fromLine);
+  while (!input.ended && !/[\r\n]/.test(input.text.slice(input.at))) {
+    await input.more();
+    named = skipToHeader(input, fromLine) ?? named;
+  }
+  if (!/[^ \t,;|]/.test(input.text.slice(input.at)))
+    throw new OperatorError('The file is empty: it has no header.');
   const given = wanted ?? named;
   const delimiters = given === undefined ? DELIMITERS : [given];
-  // Not indexes: `input.more()` moves the text.
-  let above = 0;
-  const first = await readRow(input, above, delimiters, options.columns.title);
-  let row = first;
-  // A first row with a title alone may be a title of the table.
-  const isFound = () => (first.isHeader ? row.hasMore : row.isHeader);
-  for (let rows = 1; hasHeader !== false && !isFound() && rows < SEARCHED_ROWS; rows += 1) {
-    above += row.length;
-    if (input.at + above === input.text.length && input.ended) break;
-    row = await readRow(input, above, delimiters, options.columns.title);
-  }
-  if (!isFound()) {
-    if (!first.isHeader)
-      input.damageIn(input.text.slice(input.at, input.at + above + row.length), input.line);
-    [row, above] = [first, 0];
-  }
-  const { names, tokenizer, length } = row;
-  const leftOut = input.text.slice(input.at, input.at + above);
-  input.advance(input.at + above);
+  const searched = hasHeader === false ? 1 : SEARCHED_ROWS;
+  const rows = delimiters.flatMap((delimiter) => rowsOf(input, delimiter, searched, columns.title));
+  const [row] = rows.sort(
+    (one, other) =>
+      other.known - one.known || one.start - other.start || other.fields.length - one.fields.length,
+  );
+  if (row === undefined || row.fault !== undefined)
+    throw new OperatorError(`Line ${input.line}, the header, has a misplaced or unclosed quote.`);
+  const above = input.text.slice(input.at, row.start);
+  input.advance(row.start);
   const { line } = input;
-  if (tokenizer === undefined)
-    throw new OperatorError(`Line ${line}, the header, has a misplaced or unclosed quote.`);
-  const { count, delimiter } = tokenizer;
-  if (count > MAX_COLUMNS) throw new OperatorError(`The header has more than ${MAX_COLUMNS} columns.`);
-  if (names.some((name) => name.includes('\0'))) {
-    const encoding = names[0]?.startsWith('\0') ? 'utf-16be' : 'utf-16le';
-    const isBinary = tokenizer.beginning(count).includes('\ufffd');
-    throw new NotText(
-      isBinary
-        ? BINARY
-        : `The file is not text: its header has NUL characters. For UTF-16, set --encoding ${encoding}.`,
-    );
-  }
+  const { fields: names, delimiter } = row;
+  assertNames(names, line);
   const before = named === undefined ? '' : `sep=${named}\n`;
   if (hasHeader === false) {
     const numbered = names.map((_, index) => `column ${index + 1}`);
-    return { names: numbered, delimiter, line, text: before + numbered.join(delimiter), above: leftOut };
+    return { names: numbered, delimiter, line, text: before + numbered.join(delimiter), above };
+  }
+  const own = readRecord(input.text, row.start, delimiter, true, withoutReasons(names).length);
+  const text = before + input.text.slice(row.start, own?.end);
+  input.advance(row.next);
+  return { names, delimiter, line, text, above };
+}
+
+/** A row as it is if it is the header. */
+interface Row extends CsvRecord {
+  readonly delimiter: string;
+  readonly start: number;
+  /** How many of its columns are known to be those of books; 0 if it is not the header. */
+  readonly known: number;
+}
+
+/** The first rows. A row above the header may have a malformed quote: then the next row is in the next line. */
+function rowsOf(
+  { text, at, ended }: TextInput,
+  delimiter: string,
+  most: number,
+  title: WantedColumns['title'],
+): Row[] {
+  const rows: Row[] = [];
+  for (let start = at; rows.length < most && start < text.length; ) {
+    const row = readRecord(text, start, delimiter, ended);
+    if (row === undefined) break;
+    const known = row.fault === undefined ? knownIn(row.fields, title) : 0;
+    // A row other than the first needs a second sign: another column, no other field, or a title that the caller names.
+    const isAlone = row.fields.filter((name) => name.trim() !== '').length === 1;
+    const isHeader = start === at || known > 1 || isAlone || typeof title === 'string';
+    rows.push({ ...row, delimiter, start, known: isHeader ? known : 0 });
+    if (row.fault === undefined) start = row.next;
+    else start += (/^[^\r\n]*(?:\r\n?|\n)?/.exec(text.slice(start))?.[0] ?? '').length;
+  }
+  return rows;
+}
+
+function knownIn(names: readonly string[], title: WantedColumns['title']): number {
+  try {
+    const columns = findColumns(names, { title });
+    return FIELD_NAMES.filter((field) => columns[field] !== undefined).length;
+  } catch (error) {
+    if (error instanceof OperatorError) return 0; // without a title
+    throw error;
+  }
+}
+
+/** @throws OperatorError if they are no names of columns. */
+function assertNames(names: readonly string[], line: number): void {
+  if (names.length > MAX_COLUMNS) throw new OperatorError(`The header has more than ${MAX_COLUMNS} columns.`);
+  if (names.some((name) => name.includes('\0'))) {
+    const encoding = names[0]?.startsWith('\0') ? 'utf-16be' : 'utf-16le';
+    throw new NotText(
+      names.join().includes('\ufffd')
+        ? 'The file is not text: save a spreadsheet as CSV, or unpack an archive.'
+        : `The file is not text: its header has NUL characters. For UTF-16, set --encoding ${encoding}.`,
+    );
   }
   if (names.every((name) => OTHER_QUOTES.test(name)))
     throw new OperatorError(
       `Line ${line}, the header, has other quotation marks than ": write those in the file.`,
     );
-  const text = before + tokenizer.beginning(withoutReasons(names).length);
-  input.advance(input.at + length);
-  return { names, delimiter, line, text, above: leftOut };
-}
-
-/** A row as it is if it is the header. */
-interface Row {
-  /** Undefined if its quotes are malformed, whatever the delimiter. */
-  readonly tokenizer: Tokenizer | undefined;
-  readonly names: readonly string[];
-  readonly isHeader: boolean;
-  /** Whether it also has a column for the author or the year, or the caller names the title. */
-  readonly hasMore: boolean;
-  /** Characters, with its line end. */
-  readonly length: number;
-}
-
-/** @param offset of the row, after `input.at`; rows other than the first need a second sign that they are the header. */
-async function readRow(
-  input: TextInput,
-  offset: number,
-  delimiters: readonly string[],
-  title: WantedColumns['title'],
-): Promise<Row> {
-  let best: Row | undefined;
-  for (const delimiter of delimiters) {
-    const tokenizer = new Tokenizer(delimiter, MAX_COLUMNS);
-    while (!tokenizer.read(input.text, input.at + offset, input.ended)) await input.more();
-    if (tokenizer.fault !== undefined) continue;
-    const { count, next } = tokenizer;
-    const names = tokenizer.fields;
-    const found = columnsOf(names, title);
-    const hasMore = typeof title === 'string' || (found?.author ?? found?.year) !== undefined;
-    const isAlone = names.filter((name) => name.trim() !== '').length === 1;
-    const isHeader = found !== undefined && (offset === 0 || isAlone || hasMore);
-    const isWider = best === undefined || count > (best.tokenizer?.count ?? 0);
-    if (best === undefined || (isHeader === best.isHeader ? isWider : isHeader))
-      best = { tokenizer, names, isHeader, hasMore: isHeader && hasMore, length: next - input.at - offset };
-  }
-  const [line = ''] = /^[^\r\n]*(?:\r\n?|\n)?/.exec(input.text.slice(input.at + offset)) ?? [];
-  return best ?? { tokenizer: undefined, names: [], isHeader: false, hasMore: false, length: line.length };
-}
-
-/** @returns undefined if none is the title. */
-function columnsOf(names: readonly string[], title: WantedColumns['title']): Columns | undefined {
-  try {
-    return findColumns(names, { title });
-  } catch (error) {
-    if (error instanceof OperatorError) return undefined;
-    throw error;
-  }
 }
 
 /**
@@ -139,7 +139,7 @@ function columnsOf(names: readonly string[], title: WantedColumns['title']): Col
  * @param fromLine all lines before it are skipped as well.
  * @returns the delimiter of the latter.
  */
-async function skipToHeader(input: TextInput, fromLine: number): Promise<string | undefined> {
+function skipToHeader(input: TextInput, fromLine: number): string | undefined {
   let delimiter: string | undefined;
   for (;;) {
     const rest = input.text.slice(input.at);
@@ -148,13 +148,7 @@ async function skipToHeader(input: TextInput, fromLine: number): Promise<string 
     const separator = /^sep=([^"\r\n])(?:\r\n?|\n)/i.exec(rest);
     if (above === null && separator !== null) delimiter = separator[1];
     const found = above ?? blank ?? separator;
-    if (found !== null) {
-      input.advance(input.at + found[0].length);
-    } else if (input.ended || /[\r\n]/.test(rest)) {
-      if (!/[^ \t,;|]/.test(rest)) throw new OperatorError('The file is empty: it has no header.');
-      return delimiter;
-    } else {
-      await input.more();
-    }
+    if (found === null) return delimiter;
+    input.advance(input.at + found[0].length);
   }
 }

@@ -4,9 +4,6 @@
 
 import { OperatorError } from '../operator-error.ts';
 
-/** Bytes of a file in which its format shows: those of a packed one have the names of its first parts. */
-export const BEGINNING = 8 * 1024;
-
 const SPREADSHEET = 'open it in a spreadsheet program, and save it as CSV in UTF-8';
 const REFERENCES = 'open it in a reference manager such as Zotero, and export it as CSV or CSL JSON';
 
@@ -14,7 +11,7 @@ const REFERENCES = 'open it in a reference manager such as Zotero, and export it
  * The first that fits counts. A character is a byte, and a control character other than blanks is its picture (U+2400
  * and following). Of text, blanks at the beginning are removed.
  */
-const FORMATS: readonly (readonly [name: string, beginning: RegExp, way: string])[] = [
+const FOREIGN: readonly (readonly [name: string, beginning: RegExp, way: string])[] = [
   ['an Excel workbook', /^(?:PK␃␄.*\bxl\/|\xd0\xcf␑\xe0\xa1\xb1␚\xe1)/s, SPREADSHEET],
   ['an OpenDocument file', /^PK␃␄.{26}mimetypeapplication\/vnd\.oasis\.opendocument/s, SPREADSHEET],
   ['an archive (ZIP or gzip)', /^(?:PK(?:␃␄|␅␆)|␟\x8b)/, 'unpack it, and import the file in it'],
@@ -39,17 +36,18 @@ const FORMATS: readonly (readonly [name: string, beginning: RegExp, way: string]
   ['XML', /^<[!?a-z][^>]*>(?![,;\t|])/i, 'convert it to CSV or JSON'],
 ];
 
-/**
- * @param bytes the first ones of a file, as many as BEGINNING if it has them.
- * @throws OperatorError
- */
-export function assertNotForeign(bytes: Uint8Array): void {
+/** The beginning of a file, as `FOREIGN` and the formats that are read have it. */
+export function textOfBytes(bytes: Uint8Array = new Uint8Array()): string {
   let text = '';
-  for (const byte of bytes.subarray(0, BEGINNING))
+  for (const byte of bytes)
     text += String.fromCharCode(byte < 32 && ![9, 10, 13].includes(byte) ? 0x2400 + byte : byte);
   // Without the byte order marks of UTF-8 and UTF-16; of the latter, the letters of ASCII stay.
   if (/^(?:\xff\xfe|\xfe\xff)/.test(text)) text = text.slice(2).replaceAll('␀', '');
-  const trimmed = text.replace(/^\xef\xbb\xbf/, '').replace(/^[ \r\n]+/, '');
-  const found = FORMATS.find(([, beginning]) => beginning.test(trimmed));
+  return text.replace(/^\xef\xbb\xbf/, '').trimStart();
+}
+
+/** @throws OperatorError */
+export function assertNotForeign(beginning: string): void {
+  const found = FOREIGN.find(([, form]) => form.test(beginning));
   if (found !== undefined) throw new OperatorError(`The file is ${found[0]}: ${found[2]}.`);
 }

@@ -1,239 +1,255 @@
 // Owns: reading books from JSON, an array or one object per line. It converts only years and ids that are strings, and
 // the authors and dates that other programs write as lists and objects.
 // Does not: end at an invalid record: it rejects records that are not objects or have an invalid field (rules 2 to 4).
-// But a file whose first records all have their books elsewhere is refused as a whole.
+// But an array that is not JSON, or a file whose first records all have their books elsewhere, is refused as a whole.
 
-import { type BookFields, readBookChanges } from '../books/book.ts';
-import { isJsonObject, type JsonObject, parseJsonObject } from '../json/parse.ts';
+import { isJsonObject, type JsonObject, parseJson } from '../json/parse.ts';
 import { OperatorError } from '../operator-error.ts';
 import {
   type Columns,
   findColumns,
-  firstYear,
-  isOtherThing,
   isTitle,
   keepsIds,
-  NO_BOOK,
   NoTitleColumn,
   namesOf,
+  REFUSED,
   type WantedColumns,
 } from './columns.ts';
-import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
-import { readAuthors, readYearIn } from './json-values.ts';
-import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
-import { NOT_AN_ID, readBatches, readFileId, shorten, textOf } from './rows.ts';
-import { TextInput } from './text-input.ts';
-import { isNewYear } from './years.ts';
+import type { Format, ReadBook, Reading, ReadingOptions, RefusedRecord } from './format.ts';
+import { readBatches, rowOf, shorten } from './rows.ts';
+import type { TextInput } from './text-input.ts';
+
+/** Characters of an array, at most: it is read as a whole. */
+const LONGEST_ARRAY = 64 * 1024 * 1024;
 
 /**
- * Characters of the file whose objects determine the columns: about 8,000 books. Programs leave out keys that have no value,
+ * Characters of lines whose objects determine the columns: about 8,000 books. Programs leave out keys that have no value,
  * and books without a year or an author may come first.
  */
 const BEGINNING = 1024 * 1024;
 
+/** No book is nested more deeply, and no array of books has more values. JSON.parse takes a hundred bytes for each. */
+const DEEPEST = 1000;
+const MOST_VALUES = 10_000_000;
+
+const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c];
+const [LIST, LIST_END, OBJECT, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d];
+
 /** Python writes them for a number that is missing. */
 const NOT_A_NUMBER = /"\s*:\s*-?(?:NaN|Infinity)\s*[,}]/;
 
-/** What is wrong with a record, and in which column. */
-class FieldError {
-  readonly column: string | undefined;
-  readonly reason: string;
+/** The key that was added to an object when it was rejected before. */
+const EARLIER_REASON = new RegExp(`,?(?<!\\s)\\s*"${REFUSED}"\\s*:\\s*"(?:[^"\\\\]|\\\\.)*"\\s*\\}$`);
 
-  constructor(column: string | undefined, reason: string) {
-    this.column = column;
-    this.reason = reason;
-  }
+interface JsonRecord {
+  readonly line: number;
+  readonly value: unknown;
+  /** Of a line; that of an element is written again. */
+  readonly text?: string;
 }
 
-/** @throws OperatorError when none of its keys is a name of the title. */
-export async function readJson(
+export const jsonArray: Format = {
+  name: 'json',
+  title: 'a JSON array',
+  type: 'application/json',
+  unit: 'element',
+  isTable: false,
+  recognise: (beginning, name) =>
+    /^(?:\[|\{\s*"\d+"\s*:\s*\{)/.test(beginning) || (/\.json$/i.test(name) && !beginning.startsWith('{')),
+
+  async read(input, options) {
+    const array = await readArray(input, options.name);
+    const keys = Array.isArray(array) ? undefined : Object.keys(array);
+    const elements = Object.values(array);
+    const size = input.position;
+    let read = 0;
+    const next = () => {
+      input.position = Math.ceil((size * read) / elements.length); // of a whole file, it would be the end
+      const line = Number.parseInt(keys?.[read] ?? '', 10) || read + 1;
+      read += 1;
+      return read > elements.length ? undefined : { line, value: elements[read - 1] };
+    };
+    const reading = readingOf(jsonArray, input, options, elements, JSON.stringify(elements[0]), next);
+    [input.text, input.at] = ['', 0]; // for the garbage collector
+    return reading;
+  },
+};
+
+export const jsonLines: Format = {
+  name: 'jsonl',
+  title: 'JSON Lines',
+  type: 'application/json',
+  unit: 'line',
+  isTable: false,
+  recognise: (beginning, name) => beginning.startsWith('{') || /\.(?:jsonl|ndjson)$/i.test(name),
+
+  async read(input, options) {
+    await input.begin(BEGINNING);
+    while (!input.ended && !/[\r\n]/.test(input.text.trimStart())) await input.more();
+    const lines = input.text.split(/[\r\n]+/);
+    if (!input.ended) lines.pop();
+    const first = lines.filter((line) => /[^ \t]/.test(line));
+    return readingOf(jsonLines, input, options, first.map(parseLine), first[0], () => nextLine(input));
+  },
+};
+
+/**
+ * An array, or an object with the same as values: LibraryThing's export is an object whose keys are ids.
+ * @throws OperatorError
+ */
+async function readArray(input: TextInput, name: string): Promise<object> {
+  await input.begin(LONGEST_ARRAY + 1);
+  const { text } = input;
+  const [first] = /\S/.exec(text) ?? [];
+  if (first === undefined) throw new OperatorError('The file is empty: it has no array.');
+  if (first !== '[' && first !== '{')
+    throw new OperatorError(`${name} is not JSON: it begins with neither [ nor {.`);
+  const { depth, values } = shapeOf(text);
+  if (depth > DEEPEST) throw new OperatorError(`The array is nested more than ${DEEPEST} deep.`);
+  if (text.length > LONGEST_ARRAY || values > MOST_VALUES)
+    throw new OperatorError(
+      'The array has more than 64 MiB or 10 million values: save it as JSON Lines, one object a line, such as with jq -c ".[]".',
+    );
+  const array = parseJson(text);
+  if (array === undefined) throw new OperatorError(`The array is malformed: ${faultIn(text)}.`);
+  input.advance(text.length);
+  input.decoder.unit = 'Element';
+  return array as object;
+}
+
+/** Why a text is not JSON. */
+function faultIn(text: string): string {
+  if (NOT_A_NUMBER.test(text)) return 'it has NaN or Infinity, where JSON has null';
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    return (error as Error).message.replaceAll(/\s+/g, ' ').replace(/ is not valid JSON$/, '');
+  }
+  return 'it is no list';
+}
+
+/** Takes the next line that is not blank from the input; undefined when it needs more text, or there is no more. */
+function nextLine(input: TextInput): JsonRecord | undefined {
+  const { text, at, ended } = input;
+  const found = /[^ \t\r\n][^\r\n]*/.exec(text.slice(at));
+  if (found === null) return undefined;
+  const start = at + found.index;
+  const end = start + found[0].length;
+  if (end === text.length && !ended) return undefined;
+  input.advance(start);
+  const { line } = input;
+  input.advance(end);
+  const record = found[0].trimEnd();
+  return { line, text: record, value: parseLine(record) };
+}
+
+function parseLine(line: string): unknown {
+  return isDeep(line) ? undefined : parseJson(line);
+}
+
+function isDeep(text: string): boolean {
+  return text.length > 2 * DEEPEST && shapeOf(text).depth > DEEPEST; // a shorter text has fewer brackets
+}
+
+/** How deeply a text is nested, and about how many values it has. */
+function shapeOf(text: string): { depth: number; values: number } {
+  let [depth, deepest, values] = [0, 0, 0];
+  let isInText = false;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) isInText = !isInText;
+    else if (code === BACKSLASH)
+      at += 1; // it escapes the next one
+    else if (isInText) continue;
+    else if (code === COMMA) values += 1;
+    else if (code === LIST || code === OBJECT) {
+      values += 1;
+      depth += 1;
+      if (depth > deepest) deepest = depth;
+    } else if (code === LIST_END || code === OBJECT_END) depth -= 1;
+  }
+  return { depth: deepest, values };
+}
+
+/**
+ * @param first the values at the beginning; none if the file has none.
+ * @param beginning the text of the first one.
+ * @param next takes the next record from the input.
+ * @throws OperatorError if none of the keys is a name of the title.
+ */
+function readingOf(
+  format: Format,
   input: TextInput,
-  format: 'json' | 'jsonl',
   options: ReadingOptions,
-): Promise<Reading> {
-  const makeSplitter = () => (format === 'json' ? new ArraySplitter() : new LineSplitter());
-  const first = await readFirst(input, makeSplitter());
-  const names = [...new Set(first.flatMap(Object.keys))];
-  const columns = columnsOf(first, names, options.columns, format);
-  const keepIds = first.length > 0 && keepsIds(names, options.ids);
-  const recordsOf = (from: TextInput, splitter: ArraySplitter | LineSplitter) => {
-    return readBatches(from, (batch) => {
-      const record = splitter.next(from);
-      if (record === undefined) return false;
-      batch.size += record.text.length;
-      add(batch, record, { input: from, columns, keepIds });
-      return true;
-    });
+  first: readonly unknown[],
+  beginning: string | undefined,
+  next: () => JsonRecord | undefined,
+): Reading {
+  const objects = first.filter(isJsonObject);
+  const found = new Set<string>();
+  for (const object of objects) for (const name of Object.keys(object)) found.add(name);
+  const names = [...found];
+  if (first.length > 0 && names.length === 0)
+    throw new OperatorError(
+      `None of the first records is a JSON object that has a key; the first one is ${shorten(beginning)}. Put each book on one line, or all between [ and ] with commas.`,
+    );
+  const columns = columnsOf(objects, names, options.columns, format);
+  const keepIds = names.length > 0 && keepsIds(names, options.ids);
+  const toRow = (from: TextInput, record: JsonRecord | undefined): ReadBook | RefusedRecord | undefined => {
+    if (record === undefined) return undefined;
+    const { line, value } = record;
+    const original = () => textOf(record);
+    if (isJsonObject(value) && namesOf(columns).some((name) => Object.hasOwn(value, name))) {
+      const get = (column: string | undefined) => ownValue(value, column);
+      return rowOf({ line, get, original }, from, columns, keepIds);
+    }
+    const whole = { line, column: undefined, value: shorten(original()), original: original() };
+    return { ...whole, reason: faultOf(record), takesReason: isJsonObject(value) };
   };
+  const isLines = format === jsonLines;
   return {
     format,
     keepsIds: keepIds,
     names,
     columns,
-    header: undefined,
-    batches: recordsOf(input, makeSplitter()),
-    again: (records) => recordsOf(TextInput.of(records, input.isDamaged), new LineSplitter()),
+    batches: readBatches(input, () => toRow(input, next())),
+    rejects: {
+      before: isLines ? '' : '[\n',
+      between: isLines ? '\n' : ',\n',
+      after: isLines ? '\n' : '\n]\n',
+      record({ original, takesReason }, reason) {
+        return takesReason ? withValue(original.replace(EARLIER_REASON, '}'), REFUSED, reason) : original;
+      },
+    },
+    valueIn(original, column) {
+      const object = parseJson(original);
+      const value = isJsonObject(object) ? object[column] : undefined;
+      return typeof value === 'string' ? value : JSON.stringify(value);
+    },
+    replaceIn: withValue, // of two values with one key, the last one counts
+    again(original) {
+      const corrected = input.with(original);
+      return readBatches(corrected, () => toRow(corrected, nextLine(corrected)));
+    },
   };
 }
 
-/**
- * @param first the objects at the beginning; none if the file has no records.
- * @throws OperatorError if they are no books.
- */
-function columnsOf(
-  first: readonly JsonObject[],
-  names: readonly string[],
-  wanted: WantedColumns,
-  format: 'json' | 'jsonl',
-): Columns {
-  if (first.length === 0) return { otherYears: [], kinds: [], isExport: false };
-  try {
-    const columns = findColumns(names, wanted);
-    // As a text, it is Project Gutenberg's own date; as an object of CSL, the date of publication.
-    const isDate = wanted.year === undefined && first.some(({ issued }) => isJsonObject(issued));
-    return isDate ? { ...columns, year: columns.year ?? 'issued' } : columns;
-  } catch (error) {
-    if (!(error instanceof NoTitleColumn)) throw error;
-    throw elsewhere(first, format === 'json') ?? error;
-  }
+/** The text of an object with one value more. */
+function withValue(object: string, key: string, value: string): string {
+  const fields = object.trimEnd().slice(0, -1);
+  const comma = /^\{\s*$/.test(fields) ? '' : ',';
+  return `${fields}${comma}${JSON.stringify(key)}:${JSON.stringify(value)}}`;
 }
 
-/** Why no record has a title, if it is elsewhere. @param isArray whether the records are in one. */
-function elsewhere(
-  [first = {}, ...others]: readonly JsonObject[],
-  isArray: boolean,
-): OperatorError | undefined {
-  const members = Object.entries(first);
-  const [list] = members.find(([, value]) => Array.isArray(value) && value.some(isJsonObject)) ?? [];
-  if (list !== undefined && others.length === 0 && !isArray)
-    return new OperatorError(
-      `The records are in the list "${list}" within the file: make a file of that list, from its [ to its ].`,
-    );
-  const titled = members.filter(([, value]) => isJsonObject(value) && Object.keys(value).some(isTitle));
-  const [[member] = []] = titled;
-  if (member === undefined || titled.length > 1) return undefined;
-  return new OperatorError(`The title is within "${member}" of each record: make that object the record.`);
+/** Why a record is no book. */
+function faultOf({ value, text = '' }: JsonRecord): string {
+  if (isJsonObject(value)) return 'has neither a title nor an author nor a year';
+  if (isDeep(text)) return 'is nested too deeply';
+  return NOT_A_NUMBER.test(text) ? 'has NaN or Infinity: write null' : 'is not a JSON object';
 }
 
-/**
- * The objects at the beginning, which are read again later.
- * @returns none when the file has no records.
- */
-async function readFirst(
-  input: TextInput,
-  splitter: ArraySplitter | LineSplitter,
-): Promise<readonly JsonObject[]> {
-  await input.begin(BEGINNING);
-  let record = splitter.next(input);
-  while (record === undefined && !splitter.ended && !input.ended) {
-    await input.more();
-    record = splitter.next(input);
-  }
-  if (record === undefined) {
-    input.rewind();
-    return [];
-  }
-  const beginning = shorten(record.text);
-  const objects: JsonObject[] = [];
-  try {
-    for (; record !== undefined; record = splitter.next(input)) {
-      const object = parse(record);
-      if (object !== undefined) objects.push(object);
-    }
-  } catch (error) {
-    if (!(error instanceof OperatorError)) throw error; // it is reported when reading reaches it
-  }
-  if (objects.every((object) => Object.keys(object).length === 0))
-    throw new OperatorError(
-      `None of the first records is a JSON object that has a key; the first one is ${beginning}. Put each book on one line, or all between [ and ] with commas.`,
-    );
-  input.rewind();
-  return objects;
-}
-
-function parse(record: JsonRecord): JsonObject | undefined {
-  return record.isDeep ? undefined : parseJsonObject(record.text);
-}
-
-/** How the records of a file become books. */
-interface HowRead {
-  readonly input: TextInput;
-  readonly columns: Columns;
-  readonly keepIds: boolean;
-}
-
-function add(batch: OpenBatch, record: JsonRecord, { input, columns, keepIds }: HowRead): void {
-  const object = parse(record);
-  const refuse = (column: string | undefined, value: unknown, reason: string) => {
-    const { line, text: original } = record;
-    const shown = shorten(typeof value === 'object' ? JSON.stringify(value) : `${value ?? ''}`);
-    batch.refused.push({ line, column, value: shown, reason, original, takesReason: object !== undefined });
-  };
-  if (object === undefined) {
-    const isOfPython = NOT_A_NUMBER.test(record.text);
-    const other = isOfPython ? 'has NaN or Infinity: write null' : 'is not a JSON object';
-    refuse(undefined, record.text, record.isDeep ? 'is nested too deeply' : other);
-    return;
-  }
-  const damageIn = (column: string | undefined) => {
-    if (!input.isDamaged || !record.text.includes('\ufffd')) return undefined; // it is escaped, if at all
-    const text = readAuthors(ownValue(object, column));
-    return text === undefined ? undefined : input.damageIn(text, record.line);
-  };
-  try {
-    if (!namesOf(columns).some((name) => Object.hasOwn(object, name)))
-      throw new FieldError(undefined, 'has neither a title nor an author nor a year');
-    const fields = readFields(object, columns);
-    for (const column of [columns.title, columns.author]) {
-      const damage = damageIn(column);
-      if (damage !== undefined) throw new FieldError(column, damage);
-    }
-    const id = keepIds ? readId(object) : undefined;
-    const original = id === undefined ? undefined : record.text;
-    batch.books.push({ ...fields, id, line: record.line, original });
-  } catch (error) {
-    if (!(error instanceof FieldError)) throw error;
-    const { column, reason } = error;
-    refuse(column, ownValue(object, column), damageIn(column) ?? reason);
-  }
-}
-
-/** @throws FieldError */
-function readFields(object: JsonObject, columns: Columns): BookFields & Pick<ReadBook, 'isNewYear'> {
-  const kind = columns.kinds.find((name) => isOtherThing(`${ownValue(object, name) ?? ''}`));
-  if (kind !== undefined) throw new FieldError(kind, NO_BOOK);
-  const title = ownValue(object, columns.title) ?? '';
-  const author = readAuthors(ownValue(object, columns.author) ?? '');
-  if (author === undefined) throw new FieldError(columns.author, 'is neither a string nor a list of names');
-  const [year, yearColumn] = firstYear([columns.year, ...columns.otherYears], (name) => yearIn(object, name));
-  const fields = readBookChanges({ title, author, year });
-  if (fields !== undefined) {
-    const { title = '', author = '', year = 0 } = fields;
-    const texts = { title: textOf('title', title, columns), author: textOf('author', author, columns) };
-    const date = `${ownValue(object, yearColumn)}`; // also of an array with one
-    return { ...texts, year, isNewYear: isNewYear(date) };
-  }
-  if (readBookChanges({ title }) === undefined) throw new FieldError(columns.title, explainText(title));
-  if (readBookChanges({ author }) === undefined) throw new FieldError(columns.author, explainText(author));
-  throw new FieldError(yearColumn, 'is neither a whole number within ±(2^53−1) nor a string');
-}
-
-/**
- * @returns 0 without a year; null, which no book has, for a value of another kind.
- * @throws FieldError
- */
-function yearIn(object: JsonObject, column: string | undefined): unknown {
-  const year = readYearIn(ownValue(object, column));
-  if (typeof year === 'string') throw new FieldError(column, year);
-  return year ?? null;
-}
-
-/** @throws FieldError */
-function readId(object: JsonObject): number {
-  const value = ownValue(object, 'id');
-  const id = typeof value === 'string' || typeof value === 'number' ? readFileId(`${value}`) : undefined;
-  if (id === undefined) throw new FieldError('id', NOT_AN_ID);
-  return id;
+function textOf({ text, value }: JsonRecord): string {
+  return text ?? JSON.stringify(value);
 }
 
 /** An object's own value; null counts as none. */
@@ -241,6 +257,38 @@ function ownValue(object: JsonObject, name: string | undefined): unknown {
   return name !== undefined && Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
 }
 
-function explainText(value: unknown): string {
-  return typeof value === 'string' ? 'has a NUL character or a lone surrogate' : 'is not a string';
+/** @throws OperatorError if the objects are no books. */
+function columnsOf(
+  objects: readonly JsonObject[],
+  names: readonly string[],
+  wanted: WantedColumns,
+  format: Format,
+): Columns {
+  if (objects.length === 0) return { otherYears: [], kinds: [], isExport: false };
+  try {
+    const columns = findColumns(names, wanted);
+    // As a text, it is Project Gutenberg's own date; as an object of CSL, the date of publication.
+    const isDate = wanted.year === undefined && objects.some(({ issued }) => isJsonObject(issued));
+    return isDate ? { ...columns, year: columns.year ?? 'issued' } : columns;
+  } catch (error) {
+    if (!(error instanceof NoTitleColumn)) throw error;
+    throw elsewhere(objects, format) ?? error;
+  }
+}
+
+/** Why no record has a title, if it is elsewhere. */
+function elsewhere(
+  [first = {}, ...others]: readonly JsonObject[],
+  format: Format,
+): OperatorError | undefined {
+  const members = Object.entries(first);
+  const [list] = members.find(([, value]) => Array.isArray(value) && value.some(isJsonObject)) ?? [];
+  if (list !== undefined && others.length === 0 && format === jsonLines)
+    return new OperatorError(
+      `The records are in the list "${list}" within the file: make a file of that list, from its [ to its ].`,
+    );
+  const titled = members.filter(([, value]) => isJsonObject(value) && Object.keys(value).some(isTitle));
+  const [[member] = []] = titled;
+  if (member === undefined || titled.length > 1) return undefined;
+  return new OperatorError(`The title is within "${member}" of each record: make that object the record.`);
 }

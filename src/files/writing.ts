@@ -1,10 +1,7 @@
-// Owns: how books are written into files, CSV or JSON, and rejected records into a file that can be corrected and
-// imported. Twin of `reading.ts`.
+// Owns: how books are written into files, CSV or JSON.
 
 import { type Book, valuesOf } from '../books/book.ts';
 import { CSV_HEADER, quoted } from '../books/line.ts';
-import { REFUSED } from './columns.ts';
-import type { Format, Reading, RefusedRecord } from './rows.ts';
 
 /**
  * The chunks of a file of CSV.
@@ -31,16 +28,6 @@ export async function* asJsonFile(
     before = isWhole ? ',\n' : '';
   }
   yield before === '[\n' ? '[]\n' : '\n]\n';
-}
-
-/**
- * The name of the file of a file's rejected records: `books.rejects.csv` for `books.csv` or for itself.
- * @param name without folders; undefined if it is not a file.
- */
-export function refusedName(name: string | undefined, format: Format): string {
-  const own = `rejects.${format}`;
-  const withoutEnding = name?.replace(/(?<=.)\.[^.]*$/, '').replace(/\.rejects(?:-\d+)?$/, '');
-  return withoutEnding === undefined ? own : `${withoutEnding}.${own}`;
 }
 
 /** A book's line in a file for Excel. */
@@ -80,53 +67,4 @@ function asUtf16(text: string): Uint8Array<ArrayBuffer> {
   const bytes = new DataView(new ArrayBuffer(2 * text.length));
   for (let at = 0; at < text.length; at += 1) bytes.setUint16(2 * at, text.charCodeAt(at), true);
   return new Uint8Array(bytes.buffer);
-}
-
-type Written = Pick<Reading, 'format' | 'header'>;
-
-/**
- * What stands in a file of rejected records before the first one, between two, and after the last one. The file has the
- * format of the one that was read, so that it can be imported with the same options.
- */
-export function refusedFrame({ format, header }: Written): {
-  before: string;
-  between: string;
-  after: string;
-} {
-  if (format === 'json') return { before: '[\n', between: ',\n', after: '\n]\n' };
-  const before = header === undefined ? '' : `${header.text}${header.delimiter}${REFUSED}\n`;
-  return { before, between: '\n', after: '\n' };
-}
-
-/** A rejected record with its reason, in the format of the file that was read; in JSON on one line. */
-export function asRefused(record: RefusedRecord, { header }: Written): string {
-  return header === undefined ? refusedJson(record) : refusedCsv(record, header.delimiter);
-}
-
-/** The key that was added to an object when it was rejected before. */
-const EARLIER_REASON = new RegExp(`,?(?<!\\s)\\s*"${REFUSED}"\\s*:\\s*"(?:[^"\\\\]|\\\\.)*"\\s*\\}$`);
-
-function refusedCsv(record: RefusedRecord, delimiter: string): string {
-  const { original, takesReason } = record;
-  return takesReason ? `${original}${delimiter}${quoted(explain(record))}` : original;
-}
-
-/**
- * A record of JSON on one line: line ends between values are equivalent to spaces. A search that began within a run of
- * spaces would take time with the square of its length.
- */
-export function onOneLine(json: string): string {
-  return json.replaceAll(/(?<!\s)\s*[\r\n]\s*/g, ' ');
-}
-
-function refusedJson(record: RefusedRecord): string {
-  const line = onOneLine(record.original);
-  if (!record.takesReason) return line;
-  const fields = line.replace(EARLIER_REASON, '}').slice(0, -1);
-  const comma = /^\{\s*$/.test(fields) ? '' : ',';
-  return `${fields}${comma}${JSON.stringify(REFUSED)}:${JSON.stringify(explain(record))}}`;
-}
-
-function explain({ column, reason }: RefusedRecord): string {
-  return column === undefined ? reason : `${column}: ${reason}`;
 }

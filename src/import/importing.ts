@@ -1,7 +1,7 @@
 // Owns: storing the books of a file, group by group, and the counts of an import, however it ends.
 
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
-import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/rows.ts';
+import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/format.ts';
 import { type StoredBooks, UnknownOutcome } from '../stores/bulk.ts';
 import type { Times } from '../times.ts';
 import type { ImportMode } from './modes.ts';
@@ -17,7 +17,7 @@ export class Tally {
   read = 0;
   /** How many of the records that were read are rejected. */
   refused = 0;
-  /** The line of the last book. */
+  /** The `line` of the last book. */
   line = 0;
   books = 0;
   /** Books of rows that end before a column that is used. */
@@ -167,12 +167,12 @@ export class Import {
     }
   }
 
-  #count({ books, refused, short, position }: ReadBatch, tally: Tally): void {
+  #count({ books, refused, position }: ReadBatch, tally: Tally): void {
     this.#refused.push(...refused);
     this.#position = position;
     tally.read += books.length + refused.length;
     tally.refused += refused.length;
-    tally.short += short;
+    tally.short += books.filter(({ isShort }) => isShort).length;
     tally.ofTheFuture += books.filter(({ year }) => year > LAST_LIKELY_YEAR).length;
     tally.newYears += books.filter(({ isNewYear }) => isNewYear).length;
     tally.line = books.at(-1)?.line ?? tally.line;

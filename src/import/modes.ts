@@ -1,7 +1,8 @@
 // Owns: which rows of a file are stored: all of them, only new ones, or each with its id.
 
 import { type Book, type BookFields, isSameBook } from '../books/book.ts';
-import { type ReadBook, type RefusedRecord, shorten } from '../files/rows.ts';
+import type { ReadBook, RefusedRecord } from '../files/format.ts';
+import { shorten } from '../files/rows.ts';
 import { type BulkStore, countBooks, type StoredBooks } from '../stores/bulk.ts';
 import type { Times } from '../times.ts';
 

@@ -5,8 +5,8 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
-import type { Reading, RefusedRecord } from '../files/rows.ts';
-import { asRefused, refusedFrame, refusedName } from '../files/writing.ts';
+import { asRefused, refusedName } from '../files/correcting.ts';
+import type { Reading, RefusedRecord } from '../files/format.ts';
 import { OperatorError } from '../operator-error.ts';
 
 /** The default path for rejected rows: beside the imported file; of a standard stream or a pipe, in the working directory. */
@@ -68,7 +68,7 @@ export class Rejects {
    */
   async add(records: readonly RefusedRecord[]): Promise<void> {
     if (records.length === 0) return;
-    const { before, between } = refusedFrame(this.#reading);
+    const { before, between } = this.#reading.rejects;
     const rows = records.map((record) => asRefused(record, this.#reading)).join(between);
     await this.#write((this.#isBegun ? between : before) + rows);
     this.#isBegun = true;
@@ -80,7 +80,7 @@ export class Rejects {
    */
   async close(): Promise<string | undefined> {
     try {
-      if (this.#isBegun) await this.#write(refusedFrame(this.#reading).after);
+      if (this.#isBegun) await this.#write(this.#reading.rejects.after);
     } finally {
       await this.#file?.handle.close();
     }

@@ -5,7 +5,8 @@
 
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
 import { keepsIds, list, namesOf, REFUSED } from '../files/columns.ts';
-import { type Format, type Reading, type RefusedRecord, shorten } from '../files/rows.ts';
+import type { Reading, RefusedRecord } from '../files/format.ts';
+import { shorten } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
 import { counted } from '../terminal/counted.ts';
@@ -20,12 +21,6 @@ const SHOWN_REFUSALS = 20;
 
 /** Bytes of messages that may wait for a slow reader before the import also waits for it. */
 const MESSAGE_BACKLOG = 1024 * 1024;
-
-const FORMATS: Readonly<Record<Format, string>> = {
-  csv: 'CSV',
-  json: 'a JSON array',
-  jsonl: 'JSON Lines',
-};
 
 /** What the result says of some rows: of one, of several, and the rest of the sentence. */
 const REMARKS = [
@@ -89,7 +84,7 @@ export class ImportReport implements BatchReport {
     const missing = FIELD_NAMES.filter((field) => columns[field] === undefined).map((field) => `--${field}`);
     if (missing.length > 0 && unused.length > 0)
       this.#warn(`${options.name}: set ${missing.join(' and ')}, if books have it: ${list(unused)}`);
-    const above = reading.header?.above.trim();
+    const above = reading.above?.trim();
     if (above) this.#warn(`${options.name}: left out above the header: ${shorten(above)}`);
     this.#rejects = options.rejects === undefined ? undefined : new Rejects(reading, options.rejects, output);
     this.#progress = new Progress(output);
@@ -98,12 +93,13 @@ export class ImportReport implements BatchReport {
   /** Prints rejected records, and adds them to their file. */
   async note(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void> {
     const { stderr, stop } = this.#output;
+    const { unit } = this.#reading.format;
     for (const { line, column, value, reason } of refused) {
       this.#refused += 1;
       if (stderr.isTTY && this.#refused > SHOWN_REFUSALS) continue;
       const what = [column, value === '' && column === undefined ? undefined : `"${value}"`, reason];
       const said = what.filter((part) => part !== undefined).join(' ');
-      this.#progress.line(`${this.#options.name}:${line}: ${said}`);
+      this.#progress.line(`${this.#options.name}${unit === 'line' ? ':' : `, ${unit} `}${line}: ${said}`);
       if (stderr.writableLength > MESSAGE_BACKLOG) await Promise.race([untilRead(stderr), stop]);
     }
     await this.#rejects?.add(refused);
@@ -174,15 +170,16 @@ export class ImportReport implements BatchReport {
   /** How to import the rest of the file. */
   #adviseFrom({ tally: { line }, begunLine, failure }: Outcome): string {
     const { name, onDuplicate } = this.#options;
+    const { unit } = this.#reading.format;
     if (onDuplicate === 'skip') {
       return ' Run the same command again to continue: rows that are already stored are skipped.';
     }
     if (!(failure instanceof UnknownOutcome)) {
-      return ` ${name} is stored up to line ${line}: import only the rows after it.`;
+      return ` ${name} is stored up to ${unit} ${line}: import only the rows after it.`;
     }
     return (
-      ` ${name} is stored up to line ${line}. All rows from there to line ${begunLine} may be stored as well, or none:` +
-      ` look for them in the catalogue, then import only the rows after line ${begunLine}, or else those after line ${line}.`
+      ` ${name} is stored up to ${unit} ${line}. All rows from there to ${unit} ${begunLine} may be stored as well, or none:` +
+      ` look for them in the catalogue, then import only the rows after ${unit} ${begunLine}, or else those after ${unit} ${line}.`
     );
   }
 
@@ -200,8 +197,9 @@ export class ImportReport implements BatchReport {
 /** The option with which rejected rows are read as the whole file was; '' if it is the default for them. */
 function idsAdvice({ format, keepsIds: keeps, names }: Reading): string {
   // A record of JSON may lack keys, and so may all that are rejected: those with an id may look like an export.
-  const isDefault =
-    format === 'csv' ? keeps === keepsIds([...names, REFUSED], undefined) : !keeps && !names.includes('id');
+  const isDefault = format.isTable
+    ? keeps === keepsIds([...names, REFUSED], undefined)
+    : !keeps && !names.includes('id');
   return isDefault ? '' : ` with --ids ${keeps ? 'keep' : 'new'}`;
 }
 
@@ -212,5 +210,5 @@ function describe({ format, columns, keepsIds }: Reading): string {
     return column === undefined ? `no ${field}` : `${field} from "${column}"`;
   });
   const orElse = columns.otherYears.map((name) => ` or else "${name}"`).join('');
-  return `${[FORMATS[format], ...(keepsIds ? ['ids kept'] : []), ...fields].join(', ')}${orElse}`;
+  return `${[format.title, ...(keepsIds ? ['ids kept'] : []), ...fields].join(', ')}${orElse}`;
 }

@@ -1,4 +1,4 @@
-// Owns: parsing JSON without rounding a fraction to an integer (rule 3).
+// Owns: parsing JSON without rounding a fraction or a large number to an integer (rule 3).
 // Does not: accept anything that JSON.parse refuses.
 
 const [QUOTE, BACKSLASH, ZERO, NINE] = [0x22, 0x5c, 0x30, 0x39];
@@ -12,16 +12,16 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 const MOST_VALUES = 250_000;
 
 /**
- * JSON.parse rounds a fraction to a safe integer only if it has 16 digits or more (2^53 has 16), or is so close to 0 that its
+ * JSON.parse rounds a number to an integer only if it has 16 digits or more (2^53 has 16), or is so close to 0 or so great that its
  * exponent has three digits.
  */
-const MAY_BE_ROUNDED = /[\d.]{16}|[eE]-\d{3}/;
+const MAY_BE_ROUNDED = /[\d.]{16}|[eE][+-]?\d{3}/;
 
 /** A number of JSON, without its sign. */
 const NUMBER = /(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
 /**
- * A fraction that JSON.parse rounds to an integer becomes a list with its text, which no field accepts.
+ * A number that JSON.parse rounds to an integer, or to infinity, becomes a list with its text, which no field accepts.
  * @returns undefined if the text is not JSON.
  */
 export function parseJson(text: string): unknown {
@@ -59,7 +59,7 @@ function withoutRounded(text: string): string {
     else if (!isInText && code >= ZERO && code <= NINE) {
       NUMBER.lastIndex = at;
       const number = NUMBER.exec(text)?.[0] ?? '';
-      if (Number.isInteger(Number(number)) && !isIntegerText(number)) {
+      if (isRounded(number)) {
         const start = text[at - 1] === '-' ? at - 1 : at;
         if (end === 0 && text.slice(0, start).trim() === '') return text; // a number alone, and no list
         parts.push(text.slice(end, start), `["${text.slice(start, at + number.length)}"]`);
@@ -69,6 +69,12 @@ function withoutRounded(text: string): string {
     }
   }
   return parts.join('') + text.slice(end);
+}
+
+function isRounded(number: string): boolean {
+  const value = Number(number);
+  if (!Number.isInteger(value)) return !Number.isFinite(value);
+  return !Number.isSafeInteger(value) || !isIntegerText(number);
 }
 
 /** Whether the text of a JSON number is a mathematical integer: `2020.0` and `1e3` are, `1e-400` is not. */

@@ -202,7 +202,12 @@ describePage('import and export on the page', ({ openCatalogue }) => {
     for (const [name, content, ...texts] of [
       ['empty.csv', '', /The file is empty/],
       ['header.csv', 'title,author\n', /The file has no rows/],
-      ['cut.json', '[{"title":"a"},{"title', /The array is incomplete.* Only the rows before that can be/],
+      ['cut.json', '[{"title":"a"},{"title', /The array is malformed/],
+      [
+        'cut.csv',
+        `title\na\n"${'b'.repeat(17 * 1024 * 1024)}`,
+        /more than 16 MiB.* Only the rows before that can be/,
+      ],
       ['books.jsonl', '{"title":"Emma"}\n', '1 row, JSON, one book a line, UTF-8'],
       [
         'latin.csv',

@@ -2,10 +2,9 @@
 
 import { readBookChanges } from '../../src/books/book.ts';
 import { asCsvFields, asJson } from '../../src/books/line.ts';
-import { correct, correctable } from '../../src/files/correcting.ts';
-import { Tokenizer } from '../../src/files/csv-tokenizer.ts';
-import type { Format, ReadBook, RefusedRecord } from '../../src/files/rows.ts';
-import { asRefused, refusedFrame } from '../../src/files/writing.ts';
+import { asRefused, correct, correctable } from '../../src/files/correcting.ts';
+import { readRecord } from '../../src/files/csv-record.ts';
+import type { ReadBook, RefusedRecord } from '../../src/files/format.ts';
 import { readYear } from '../../src/files/years.ts';
 import { type Options, type Outcome, read as readAll } from '../support/files.ts';
 import { assertSame, type Input, messageFor, type Reader } from './reader.ts';
@@ -21,7 +20,9 @@ function read(bytes: Buffer, options: Options, size = 65_536): Promise<Found> {
 
 /** How the file is interpreted. */
 function interpreted({ reading }: Found): unknown {
-  return reading && [reading.format, reading.keepsIds, reading.names, reading.columns, reading.header];
+  return (
+    reading && [reading.format.name, reading.keepsIds, reading.names, reading.columns, reading.rejects.before]
+  );
 }
 
 /** @throws unless both readings had one outcome. How far a damaged file is read depends on the pieces. */
@@ -38,7 +39,7 @@ function assertSameOutcome(one: Found, other: Found, what: string): void {
 const fieldsOf = ({ title, author, year }: ReadBook) => ({ title, author, year });
 
 /** What every file is promised, and one more promise that the input chooses. */
-async function checkFile(input: Input, formats: readonly (Format | undefined)[]): Promise<void> {
+async function checkFile(input: Input, formats: readonly (string | undefined)[]): Promise<void> {
   const format = formats[input.choice(formats.length)];
   const size = 1 + input.choice(9);
   const ids = ([undefined, 'new', 'keep'] as const)[input.choice(3)];
@@ -51,7 +52,8 @@ async function checkFile(input: Input, formats: readonly (Format | undefined)[])
   const lines = content.toString('latin1').match(/\r\n?|\n/g)?.length ?? 0;
   for (const { title, author, year, line } of found.books) {
     if (readBookChanges({ title, author, year }) === undefined) throw new Error('no book may be so');
-    if (!(line >= 1 && line <= lines + 1)) throw new Error(`there is no line ${line}`);
+    if (line < 1 || (found.reading?.format.unit === 'line' && line > lines + 1))
+      throw new Error(`there is no line ${line}`);
   }
   await promise?.(content, found, options);
 }
@@ -88,7 +90,7 @@ async function writtenAgain(_: Buffer, { books }: Found): Promise<void> {
   const csv = `title,author,year\n${books.map(asCsvFields).join('')}`;
   const jsonl = books.map((book) => asJson({ id: 1, ...fieldsOf(book) })).join('');
   for (const [format, text] of Object.entries({ csv, jsonl })) {
-    const again = await read(Buffer.from(text), { format: format as Format });
+    const again = await read(Buffer.from(text), { format });
     assertSame(again.books.map(fieldsOf), books.map(fieldsOf), `the books, read from ${format}`);
     assertSame([again.refused, again.fault], [[], undefined], `the rest of ${format}`);
   }
@@ -98,13 +100,13 @@ async function writtenAgain(_: Buffer, { books }: Found): Promise<void> {
 async function refusedAgain(_: Buffer, { reading, refused }: Found, options: Options): Promise<void> {
   if (reading === undefined || refused.length === 0 || !refused.every(({ takesReason }) => takesReason))
     return;
-  const { before, between, after } = refusedFrame(reading);
+  const { before, between, after } = reading.rejects;
   const file = before + refused.map((record) => asRefused(record, reading)).join(between) + after;
-  const { format, columns } = reading;
+  const { columns, format } = reading;
   const { title, author, year } = columns;
   const wanted = { title: title ?? null, author: author ?? null, year: year ?? null };
   const again = await read(Buffer.from(file), {
-    format,
+    format: format.name,
     columns: reading.columns.otherYears.length === 0 ? wanted : {},
     ids: options.ids ?? (reading.keepsIds ? 'keep' : 'new'),
   });
@@ -117,7 +119,7 @@ async function refusedAgain(_: Buffer, { reading, refused }: Found, options: Opt
 
 /** A record of text that is corrected to what it was is rejected again. In JSON, any value becomes a text by that. */
 async function corrected(_: Buffer, { reading, refused }: Found): Promise<void> {
-  if (reading?.header === undefined) return;
+  if (!reading?.format.isTable) return;
   for (const record of refused) {
     if (!record.takesReason || record.reason.includes('quote')) continue; // a person may mean the quotes
     const again = await correct(record, correctable(record, reading).text, reading);
@@ -127,7 +129,7 @@ async function corrected(_: Buffer, { reading, refused }: Found): Promise<void> 
 
 /** An array of JSON has as many records as elements, and those that are books are read as they are. */
 function elements(content: Buffer, { reading, books, refused, fault }: Found): void {
-  if (reading?.format !== 'json') return;
+  if (reading?.format.name !== 'json') return;
   let array: unknown;
   try {
     array = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(content));
@@ -145,17 +147,16 @@ export const fileOfJson: Reader = (input) => checkFile(input, ['json', 'jsonl', 
 /** Where records and fields of delimited text end, by a plain reading of RFC 4180. Blanks may follow a closing quote, and precede an opening one. */
 export const delimitedText: Reader = ({ text }) => {
   const records: unknown[] = [];
-  const tokenizer = new Tokenizer(',', 1000);
-  for (let at = 0; at < text.length; at = tokenizer.next) {
-    if (!tokenizer.read(text, at, true)) throw new Error('the last record is incomplete');
-    const fields = Array.from({ length: tokenizer.count }, (_, index) => tokenizer.field(index));
-    const isWhole = tokenizer.fault === undefined;
-    records.push(isWhole ? fields : tokenizer.fault?.field);
+  for (let at = 0; at < text.length; ) {
+    const record = readRecord(text, at, ',', true);
+    if (record === undefined) throw new Error('the last record is incomplete');
+    const { fields, fault, next } = record;
+    records.push(fault === undefined ? fields : fault.field);
     // After a CR at the end of a piece, an LF may follow that belongs to it.
-    const { next } = tokenizer;
-    const isComplete = ['\n', '\r\n'].includes(text.slice(tokenizer.end, next));
-    const found = new Tokenizer(',', 1000).read(text.slice(0, next), at, false);
-    assertSame(found, isComplete, 'whether it is complete');
+    const isComplete = ['\n', '\r\n'].includes(text.slice(record.end, next));
+    const found = readRecord(text.slice(0, next), at, ',', false);
+    assertSame(found !== undefined, isComplete, 'whether it is complete');
+    at = next;
   }
   assertSame(records, recordsIn(text), 'the records');
 };

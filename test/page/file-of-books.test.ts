@@ -139,11 +139,12 @@ test('a file that cannot be read is refused in words; one that breaks off is rea
     ['half.csv', Buffer.from('title\n', 'utf16le'), /^This file is not text/],
     ['empty.csv', '', /The file is empty/],
     ['books.json', 'title\n', /books.json is not JSON/],
+    ['cut.json', '[{"title":"a"},{"title', /^The array is malformed: /],
   ] as const) {
     await assert.rejects(choose(name, content), { message: complaint }, name);
   }
-  const { file, understood } = await choose('cut.json', '[{"title":"a"},{"title');
-  assert.match(understood.fault, /The array is incomplete/);
+  const { file, understood } = await choose('books.csv', `title\na\n"${'b'.repeat(17 * 1024 * 1024)}`);
+  assert.match(understood.fault, /^The record that begins in line 3 has more than 16 MiB/);
   assert.deepEqual(titlesOf(await wantedOf(file)), ['a']);
 });
 

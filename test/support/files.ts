@@ -1,7 +1,7 @@
 // Owns: reading a file of books from memory, in pieces of any size, and its books in short; tables of such files.
 
+import type { ReadBatch, ReadBook, Reading, ReadingOptions, RefusedRecord } from '../../src/files/format.ts';
 import { readBooks } from '../../src/files/reading.ts';
-import type { ReadBatch, ReadBook, Reading, ReadingOptions, RefusedRecord } from '../../src/files/rows.ts';
 import { OperatorError } from '../../src/operator-error.ts';
 
 export type Content = string | Buffer;

@@ -328,7 +328,9 @@ describe('import', () => {
     assert.deepEqual([out.code, out.stdout], [1, row]);
     assert.match(out.stderr, /^1 row read: (?:.|\n)*^1 rejected row written to the standard output\.$/m);
     const array = '[\n{"title":"Café","year":"x","refused":"year: is not an unambiguous year"}\n]\n';
-    assert.equal((await run('books.json --rejects -')).stdout, array);
+    const ofArray = await run('books.json --rejects -');
+    assert.equal(ofArray.stdout, array);
+    assert.match(ofArray.stderr, /^books\.json, element 1: year "x" is not an unambiguous year$/m);
     execFileSync('mkfifo', [join(folder, 'pipe')]);
     for (const path of ['pipe', '/dev/full', '/dev/null']) {
       const { code, stderr } = await run(`books.csv --rejects ${path}`);
@@ -402,11 +404,12 @@ describe('import', () => {
 
   test('if a file breaks off, the rows before that are imported', async () => {
     const url = await SQLITE.freshUrl();
-    const folder = folderWith({ 'books.json': '[{"title":"a"},\n{"title":"b"},\n{"title":' });
-    const { code, stdout, stderr } = await importing(url, folder, 'books.json');
+    const folder = folderWith({ 'books.csv': `title\na\nb\n"${'c'.repeat(17 * 1024 * 1024)}` });
+    const { code, stdout, stderr } = await importing(url, folder, 'books.csv');
     assert.equal(code, 1);
     assert.match(stdout, /^2 rows read: 2 imported, /);
-    const rest = /\nbooks\.json: The array is incomplete: [^\n]+ Everything before that is imported\.\n$/;
+    const rest =
+      /\nbooks\.csv: The record that begins in line 4 has [^\n]+ Everything before that is imported\.\n$/;
     assert.match(stderr, rest);
     assert.equal(await countOf(url), 2);
   });

@@ -6,9 +6,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { correct, correctable } from '../../src/files/correcting.ts';
-import type { ReadBook, RefusedRecord } from '../../src/files/rows.ts';
-import { asRefused } from '../../src/files/writing.ts';
+import { asRefused, correct, correctable } from '../../src/files/correcting.ts';
+import type { ReadBook, RefusedRecord } from '../../src/files/format.ts';
 import { readYear } from '../../src/files/years.ts';
 import { Rejects, rejectsPath } from '../../src/import/rejects.ts';
 import { type Content, casesOf, inShort, read, refusalsOf } from '../support/files.ts';
@@ -143,11 +142,11 @@ Goodreads » Book Id,Title,Author,Author l-f,Additional Authors,ISBN,ISBN13,My R
 LibraryThing » Book Id\tTitle\tSort Character\tPrimary Author\tPrimary Author Role\tPublication\tDate\tAcquired\tEntry Date\n5498194\tMarelle\t1\tCortazar, Julio\t\tGallimard (1979), Poche\t1979\t[2007-04-16]\t[2006-08-09]\n
 → 2 Marelle/Cortazar, Julio/1979
 LibraryThing, JSON » {"190140345": {"books_id":"190140345","title":"Feels Like Home","primaryauthor":"Eclov, Lee","authors":[{"lf":"Eclov, Lee","fl":"Lee Eclov","role":"Author"},{"lf":"Hansen, Collin","fl":"Collin Hansen"}],"lcc":[],"date":"2019","entrydate":"2020-09-27"}}
-→ 1 Feels Like Home/Lee Eclov, Collin Hansen/2019
+→ 190140345 Feels Like Home/Lee Eclov, Collin Hansen/2019
 Calibre » \u{feff}authors,author_sort,timestamp,title,title_sort,pubdate,id\n"Seanan McGuire","McGuire, Seanan","2021-01-19T22:41:16+01:00","That Ain't Witchcraft","That Ain't Witchcraft","2019-03-05T01:00:00+01:00","864"\n
 → 2 That Ain't Witchcraft/Seanan McGuire/2019
 calibredb list --for-machine » [\n  {\n    "authors": "John Doe & Jane",\n    "id": 1,\n    "pubdate": "0101-01-01T00:00:00+00:00",\n    "title": "foo"\n  }\n]\n
-→ 2 foo/John Doe & Jane/0
+→ 1 foo/John Doe & Jane/0
 Open Library » Work ID,Title,Authors,First Publish Year,Edition ID,Edition Count\nOL1W,"Dune","Frank Herbert | Another",1965,OL1M,3\n
 → 2 Dune/Frank Herbert \| Another/1965
 Open Library's search » {"title":"This Is How","author_name":["Amal El-Mohtar","Max Gladstone"],"publish_date":["July 16, 2019"],"first_publish_year":2019}\n
@@ -166,9 +165,9 @@ StoryGraph » Title,Authors,Contributors,Date Added\nT,A,,2020/01/01\n → 2 T/A
 
   const DATES = casesOf(`
 dates of CSL JSON » [{"title":"a","issued":{"date-parts":[["1999",5]]}},{"title":"b","issued":{"date-parts":[[1999,5],[1999,6]],"circa":true}},{"title":"c","issued":{"raw":"circa 1850"}},{"title":"d","issued":{"literal":"n.d."}},{"title":"e","issued":{"date-parts":[["-0044"]],"season":"1"}},{"title":"f","issued":null},{"title":"g","issued":{"date-parts":[[]]}},{"title":"h","issued":{}},{"title":"i","issued":{"date-parts":[[1999],[2001]]}},{"title":"j","issued":{"literal":"19--"}},{"title":"k","issued":{"date-parts":[[1999.5]]}}]
-→ 1 a//1999 | 1 b//1999 | 1 c//1850 | 1 d//0 | 1 e//-44 | 1 f//0 | 1 g//0 | 1 h//0
-✗ 1 issued "{"date-parts":[[1999],[2001]]}" is not an unambiguous year | 1 issued "{"literal":"19--"}" is not an unambiguous year
-✗ 1 issued "{"date-parts":[[1999.5]]}" is neither a whole number within ±(2^53−1) nor a string
+→ 1 a//1999 | 2 b//1999 | 3 c//1850 | 4 d//0 | 5 e//-44 | 6 f//0 | 7 g//0 | 8 h//0
+✗ 9 issued "{"date-parts":[[1999],[2001]]}" is not an unambiguous year | 10 issued "{"literal":"19--"}" is not an unambiguous year
+✗ 11 issued "{"date-parts":[[1999.5]]}" is neither a whole number within ±(2^53−1) nor a string
 Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0`);
   test('are dates of CSL JSON too, but no text that Project Gutenberg has there', async () => {
     for (const { name, content, books, refused } of DATES) {
@@ -190,7 +189,7 @@ Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0
     const json = await read(
       '[{"title":"a","first_publish_year":1999,"publish_date":"May 2001"},{"title":"b","publish_date":"May 2001"}]',
     );
-    assert.deepEqual(inShort(json), ['1 a//1999', '1 b//2001']);
+    assert.deepEqual(inShort(json), ['1 a//1999', '2 b//2001']);
     for (const [table, year] of [
       ['Year Published,Date Published\n,May 2001', 2001],
       ['Publication Year,Date\n,c. 1850', 1850], // Zotero
@@ -237,6 +236,7 @@ Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0
     for (const content of [
       `[{"title":"${title}"},{"title":"b"}]`,
       `{"1":{"title":"${title}"},"2":{"title":"b"}}`,
+      `{"title":"${title}"}\n{"title":"b"}`,
     ]) {
       const { books } = await read(content);
       assert.ok(books.map((book) => book.title).join(' ') === `${title} b`);
@@ -406,8 +406,8 @@ l;m;1999.13;"year: is not a whole number"
 `;
   const REJECTED_LINES = `{"title":1,"refused":"title: is not a string"}
 nonsense
-{"title":"\\u0000","refused":"title: has a NUL character or a lone surrogate"}
-{"year":1e400,"refused":"year: is neither a whole number within ±(2^53−1) nor a string"}
+{"title":"\\u0000","refused":"title: has a NUL character"}
+{"year":1e400,"refused":"year: is not an unambiguous year"}
 [1]
 `;
   const LINES =
@@ -429,7 +429,12 @@ nonsense
     ['sep.csv', 'SEP=|\r\n,,\r\ntitle|year\na,b|1\nc|x\n', `sep=|\ntitle|year|refused\nc|x|${UNCLEAR}`],
     ['a.jsonl', `${LINES}{"title":"ok"}\n`, REJECTED_LINES],
     ['as they were.jsonl', REJECTED_LINES, REJECTED_LINES],
-    ['a.json', '[{"title":"ok"},\n{\r\n  "title": 1\n},\n[1,\n2]]', `[\n{ "title": 1 ,${ONE},\n[1, 2]\n]\n`],
+    ['a.json', '[{"title":"ok"},\n{\r\n  "title": 1\n},\n[1,\n2]]', `[\n{"title":1,${ONE},\n[1,2]\n]\n`],
+    [
+      'numbers.json',
+      '[{"title":"ok"},{"title":"a","year":1e400,"x":12345678901234567890}]',
+      '[\n{"title":"a","year":["1e400"],"x":["12345678901234567890"],"refused":"year: is not an unambiguous year"}\n]\n',
+    ],
     ['objects.json', '{"1":{"title":"ok"},"2":{"title":1}}', `[\n{"title":1,${ONE}\n]\n`],
   ];
   test('go to a file like the one they come from, with the reason, again and again', async () => {
@@ -551,7 +556,7 @@ nonsense
   });
 
   test('of JSON may have a million spaces: their time does not grow with the square of them', async () => {
-    const { reading, refused } = await read(`[{"title":1${' '.repeat(1_000_000)}}]`);
+    const { reading, refused } = await read(`{"title":1${' '.repeat(1_000_000)}}\n`);
     const [record] = refused as [RefusedRecord];
     assert.match(asRefused(record, reading), /^\{"title":1 {1000000},"refused":"title: is not a string"\}$/);
     assert.equal((await correct(record, '2', reading)).line, 1);

@@ -12,7 +12,7 @@ import { PassThrough, Readable, Writable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
 import type { BookFields } from '../../src/books/book.ts';
 import { run } from '../../src/cli.ts';
-import type { Reading } from '../../src/files/rows.ts';
+import type { Reading } from '../../src/files/format.ts';
 import { Import } from '../../src/import/importing.ts';
 import { countBooks } from '../../src/stores/bulk.ts';
 import { Progress } from '../../src/terminal/progress.ts';
