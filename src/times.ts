@@ -9,9 +9,6 @@ const HOUR = 60 * MINUTE;
 /** From a request to its answer, whatever the store does (rule 23: within 5 s). */
 const ANSWER = 4500;
 
-/** The longest transaction of an import. */
-const IMPORT_TRANSACTION = 50;
-
 export const TIMES = {
   http: {
     headers: 15 * SECOND, // for the headers of a request to arrive (rule 22)
@@ -57,8 +54,9 @@ export const TIMES = {
   sqlite: {
     busy: 4 * SECOND, // to open a file that another process has locked
     busyInBulk: 30 * SECOND, // the same, for import, export, copy, backup and restore
-    bulkTransaction: IMPORT_TRANSACTION, // the longest one of an import
+    bulkTransaction: 25, // of rows that an import stores in one transaction, before its commit
     bulkPause: 5, // after it, in which other processes write
+    importPause: 500, // between two looks whether another process still works on the same import
     /** Between two attempts to write. SQLite's own pauses grow to 100 ms, and one of two busy processes hardly gets a turn. */
     busyPause: 0.5,
     read: 250, // for a read of a file that is locked as a whole; it delays every request
@@ -149,10 +147,6 @@ export const TIMES = {
   },
   metrics: {
     look: 20, // between two measurements of the event loop delay
-  },
-  import: {
-    transaction: IMPORT_TRANSACTION,
-    confirmPause: 2 * SECOND, // between two questions whether stored books stay: a host may have to be waited for
   },
   terminal: {
     draw: 100, // between two drawings of the progress

@@ -2,6 +2,7 @@
 
 import type { Book } from './book.ts';
 import type { IdRange } from './id-ranges.ts';
+import type { KeptImports, KeptImportsReader } from './kept-imports.ts';
 import type { KnownRequest, Once } from './once.ts';
 
 /** A book that has changed. */
@@ -101,6 +102,7 @@ export interface Restored {
 
 /** Reads the log of changes. */
 export interface LogReader {
+  readonly imports: KeptImportsReader;
   known(key: string): Promise<KnownRequest | undefined>;
   /** Whether it has all changes since a time: milliseconds since 1970. */
   reaches(since: number): Promise<boolean>;
@@ -119,13 +121,18 @@ export interface LogReader {
 
 /** Writes to the log and to books in one transaction. The books that it writes between the beginning and the end of an event are a part of it. */
 export interface LogWriter extends LogReader {
+  readonly imports: KeptImports;
   /** Waits for other requests with the key. @returns whether this one has it now. */
   claim(once: Once): Promise<boolean>;
   keep(key: string, ids: readonly number[]): Promise<void>;
-  /** @returns its number, and the position of the store that all earlier changes are before. */
+  /**
+   * @param number of an import that has one.
+   * @returns its number, and the position of the store that all earlier changes are before.
+   */
   begin(
     kind: CatalogueEvent['kind'],
     name: string | null,
+    number?: number,
   ): Promise<{ readonly number: number; readonly before: number }>;
   /** Continues an event, after others who do. */
   resume(number: number): Promise<CatalogueEvent | undefined>;

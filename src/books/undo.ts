@@ -222,6 +222,8 @@ async function beginStep(
   if (books === 0) return NOTHING;
   const { number, before } = await log.begin('undo', null);
   if (once !== undefined) await log.keep(once.key, [number]);
+  // To complete an interrupted import would leave out the books that are taken back.
+  if (!('change' in selection)) await log.imports.close('event' in selection ? selection.event : undefined);
   const bounded = 'since' in selection ? { ...selection, before } : selection;
   const work: UndoWork = { selection: bounded, books, checked: 0, through: 0, left: [], changedLater: 0 };
   const bounds = books > STEP.books ? { ...STEP, books: 0 } : STEP;

@@ -52,9 +52,10 @@ async function makeStore(dbUrl: string, times: Times): Promise<void> {
   try {
     const file = Readable.from([await readProjectFile(BOOKS)]);
     const { batches } = await readBooks(file, { name: BOOKS, columns: {} });
-    await store.inTransaction(async () => {
-      for await (const { books } of batches) await store.insert([books]);
-    });
+    const books = (await Array.fromAsync(batches)).flatMap((batch) => batch.books);
+    await store.inTransaction(() =>
+      store.insertWithIds([books.map((book, at) => ({ ...book, id: at + 1 }))]),
+    );
   } finally {
     await store.close();
   }

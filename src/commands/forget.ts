@@ -28,7 +28,7 @@ export async function run(
   if (id === undefined) throw new UsageError(`ID must be the id of a book, not "${text}".`);
   const store = await openExisting(context, readSetting('dbUrl', env), options.yes === true);
   try {
-    const [book] = await store.find([id]);
+    const book = await store.find(id);
     const isKnown = book !== undefined || (await store.log.read((log) => log.newestChange(id))) !== undefined;
     if (!isKnown) throw new OperatorError(`There is no book ${id}, and no history of one.`);
     const named =

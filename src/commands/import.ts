@@ -1,5 +1,6 @@
 // Owns: `import`: the books of a file or a pipe into DB_URL, and the exit code.
 
+import { createHash, type Hash, randomUUID } from 'node:crypto';
 import { closeSync, createReadStream, fstatSync, open } from 'node:fs';
 import { Socket } from 'node:net';
 import { basename } from 'node:path';
@@ -8,15 +9,14 @@ import { promisify } from 'node:util';
 import { FIELD_NAMES } from '../books/book.ts';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
-import type { Reading, ReadingOptions } from '../files/format.ts';
+import type { ReadingOptions } from '../files/format.ts';
 import { FORMATS, readBooks } from '../files/reading.ts';
-import { Import } from '../import/importing.ts';
+import { fingerprintOf } from '../import/fingerprint.ts';
 import { limitHeapGrowth } from '../import/memory.ts';
-import { addAll, type ImportMode, keepIds, skipExisting, type Target } from '../import/modes.ts';
+import { importBooks } from '../import/pass.ts';
 import { rejectsPath } from '../import/rejects.ts';
 import { ImportReport } from '../import/report.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
-import { beginImport } from '../stores/bulk.ts';
 import { describeStore, openScratch, readDbUrl } from '../stores/open.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
@@ -67,7 +67,8 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   const { bytes, size } = await openInput(file, context, signal);
   bytes.on('error', () => {}); // the code that reads gets it
   try {
-    const reading = await readBooks(bytes, options.reading).catch((error: Error) => {
+    const content = createHash('sha256');
+    const reading = await readBooks(hashed(bytes, content), options.reading).catch((error: Error) => {
       if (signal.aborted) throw new OperatorError('Nothing was imported: stopped.');
       if (error instanceof InvalidOption) throw new UsageError(error.message);
       if (error instanceof OperatorError) throw new OperatorError(`${name}: ${error.message}`);
@@ -78,30 +79,30 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
         'The ids of the file are kept, and each belongs to one book: --on-duplicate add needs --ids new.',
       );
     }
-    const rejects = options.rejects ?? (options.isDryRun ? undefined : rejectsPath(file, reading));
-    const shown = { ...options, name, size, rejects, store: describeStore(url) };
-    const report = new ImportReport(context, reading, shown);
-    const store = options.isDryRun
+    const { isDryRun } = options;
+    const rejects = options.rejects ?? (isDryRun ? undefined : rejectsPath(file, reading));
+    const rules = { keepsIds: reading.keepsIds, skipsEqual: options.onDuplicate === 'skip' };
+    const shown = { name, size, rejects, store: describeStore(url), isDryRun, skipsEqual: rules.skipsEqual };
+    const watcher = new ImportReport(context, reading, shown);
+    const store = isDryRun
       ? ((await at.openBulk('read', times)) ?? (await openScratch(times)))
       : await at.openBulk('write', times);
-    // The first file that SQLite opens determines the folder of its temporary ones: that of the store.
-    const scratch = options.isDryRun ? await openScratch(times) : undefined;
-    const assertNewest = async () => {
-      if (!options.isDryRun) await store.assertNewest();
-    };
     try {
-      const mode = modeOf(reading, options, { store, scratch, times: times.import });
-      if (!options.isDryRun) {
-        await beginImport(store, basename(name)).catch((error) => {
-          throw new OperatorError(`${describeStore(url)}: ${reasonOf(error)}. Nothing was imported.`);
-        });
-      }
-      return await report.end(
-        await new Import({ reading, mode, report, signal, times: times.import, assertNewest }).run(),
-      );
+      const load = await store.load(rules);
+      const work = isDryRun
+        ? undefined
+        : {
+            name: basename(name),
+            owner: randomUUID(),
+            number: undefined,
+            fingerprint: () => fingerprintOf(content.copy(), options.reading, rules),
+            assertNewest: () => store.assertNewest(),
+          };
+      const outcome = await importBooks({ reading, load, work, watcher, signal });
+      await load.close().catch(() => {}); // after a failure, closing may fail as well
+      return await watcher.end(outcome);
     } finally {
-      await store.close().catch(() => {}); // after a failure, closing may fail as well
-      await scratch?.close();
+      await store.close().catch(() => {});
     }
   } finally {
     bytes.destroy();
@@ -152,9 +153,11 @@ function choice<Word extends string>(
   return found;
 }
 
-function modeOf(reading: Reading, { onDuplicate }: ImportOptions, target: Target): ImportMode {
-  if (reading.keepsIds) return keepIds(target);
-  return onDuplicate === 'add' ? addAll(target) : skipExisting(target);
+async function* hashed(bytes: AsyncIterable<Uint8Array>, hash: Hash): AsyncGenerator<Uint8Array, void, void> {
+  for await (const piece of bytes) {
+    hash.update(piece);
+    yield piece;
+  }
 }
 
 /** @throws OperatorError when it cannot be opened. */

@@ -13,8 +13,8 @@ import { counted } from '../terminal/counted.ts';
 import { writeLine } from '../terminal/printable.ts';
 import { Progress, type Screen } from '../terminal/progress.ts';
 import { untilRead } from '../terminal/until-read.ts';
-import type { BatchReport, Outcome } from './importing.ts';
-import { NoRejects, type Output, Rejects } from './rejects.ts';
+import type { ImportWatcher, Outcome } from './pass.ts';
+import { type Output, Rejects } from './rejects.ts';
 
 /** Rejected rows that a terminal shows; a pipe gets all of them. */
 const SHOWN_REFUSALS = 20;
@@ -38,7 +38,7 @@ const REMARKS = [
     'midnight in another time zone: stored as the new year.',
   ],
   [
-    'withTakenId',
+    'taken',
     'row has an id that belongs to another book:',
     'rows have ids that belong to other books:',
     '--ids new gives every row a new one.',
@@ -51,7 +51,7 @@ export interface ReportOptions {
   /** The name of the store in messages. */
   readonly store: string;
   readonly isDryRun: boolean;
-  readonly onDuplicate: 'skip' | 'add';
+  readonly skipsEqual: boolean;
   /** Bytes of the file, if they are known. */
   readonly size: number | undefined;
   /** The path for rejected rows; undefined if they are not kept. */
@@ -62,7 +62,7 @@ interface ReportOutput extends Screen, Output {
   readonly stderr: Screen['stderr'] & Pick<NodeJS.WriteStream, 'writableLength'>;
 }
 
-export class ImportReport implements BatchReport {
+export class ImportReport implements ImportWatcher {
   readonly #output: ReportOutput;
   readonly #options: ReportOptions;
   readonly #rejects: Rejects | undefined;
@@ -91,7 +91,7 @@ export class ImportReport implements BatchReport {
   }
 
   /** Prints rejected records, and adds them to their file. */
-  async note(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void> {
+  async read(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void> {
     const { stderr, stop } = this.#output;
     const { unit } = this.#reading.format;
     for (const { line, column, value, reason } of refused) {
@@ -114,31 +114,32 @@ export class ImportReport implements BatchReport {
       failure ??= error;
       return undefined;
     });
-    const { tally } = outcome;
-    const { read, refused, books } = tally;
+    const { figures, comparison, stored } = outcome;
+    const { rows: read, refused } = figures;
     if (this.#output.stderr.isTTY && refused > SHOWN_REFUSALS) {
       this.#warn(`and ${refused - SHOWN_REFUSALS} more rejected rows.`);
     }
-    if (this.#options.isDryRun) this.#say('Dry run: nothing was stored. Without --dry-run:');
-    const there = read - refused - books;
-    const known = failure === undefined ? ` ${there} already there,` : '';
-    this.#say(`${counted(read, 'row')} read: ${books} imported,${known} ${refused} refused.`);
+    const { isDryRun } = this.#options;
+    if (isDryRun) this.#say('Dry run: nothing was stored. Without --dry-run:');
+    const imported = isDryRun && failure === undefined ? (comparison?.fresh.count ?? 0) : stored;
+    const known = failure === undefined ? ` ${read - refused - imported} already there,` : '';
+    this.#say(`${counted(read, 'row')} read: ${imported} imported,${known} ${refused} refused.`);
     for (const name of FIELD_NAMES) {
-      if (tally.lacking[name] === 0) continue;
+      const lacking = failure === undefined ? (comparison?.fresh.lacking[name] ?? 0) : 0;
+      if (lacking === 0) continue;
       const what = `${/^[aeiou]/.test(name) ? 'an' : 'a'} ${name}`;
-      this.#say(
-        `${tally.lacking[name]} without ${what}: stored as ${JSON.stringify(BOOK_FIELDS[name].default)}.`,
-      );
+      this.#say(`${lacking} without ${what}: stored as ${JSON.stringify(BOOK_FIELDS[name].default)}.`);
     }
     if (rejects !== undefined) {
       const rows = counted(this.#refused, 'rejected row');
       // After a dry run, importing that file would not be enough: the other rows are not imported.
       const advice = `: fix ${this.#refused === 1 ? 'it' : 'them'} there and import that file${idsAdvice(this.#reading)}`;
       const to = rejects === '-' ? 'the standard output' : rejects;
-      this.#say(`${rows} written to ${to}${this.#options.isDryRun || rejects === '-' ? '' : advice}.`);
+      this.#say(`${rows} written to ${to}${isDryRun || rejects === '-' ? '' : advice}.`);
     }
+    const remarked = { ...figures, taken: comparison?.taken ?? 0 };
     for (const [name, one, several, rest] of REMARKS)
-      if (tally[name] > 0) this.#say(`${counted(tally[name], one, several)} ${rest}`);
+      if (remarked[name] > 0) this.#say(`${counted(remarked[name], one, several)} ${rest}`);
     const trouble = this.#explain({ ...outcome, failure });
     if (trouble !== undefined) this.#warn(trouble);
     return trouble === undefined && refused === 0 ? 0 : 1;
@@ -146,11 +147,10 @@ export class ImportReport implements BatchReport {
 
   /** Why the import is incomplete, and what to do. */
   #explain(outcome: Outcome): string | undefined {
-    const { tally, inputError, failure } = outcome;
-    const { read, refused } = tally;
-    const { name, store, isDryRun, onDuplicate } = this.#options;
-    const advice = isDryRun ? '' : this.#adviseFrom(outcome);
-    if (failure instanceof NoRejects && onDuplicate === 'skip') return failure.message;
+    const { figures, inputError, failure } = outcome;
+    const { rows: read, refused } = figures;
+    const { name, store, isDryRun } = this.#options;
+    const advice = isDryRun ? '' : this.#advice(outcome);
     if (failure instanceof OperatorError) return `${failure.message}${advice}`;
     if (failure instanceof Error) {
       return failure.name === 'AbortError' ? `Stopped.${advice}` : `${store}: ${failure.message}.${advice}`;
@@ -167,20 +167,12 @@ export class ImportReport implements BatchReport {
     return refused === read ? 'Nothing was imported: every row was rejected.' : undefined;
   }
 
-  /** How to import the rest of the file. */
-  #adviseFrom({ tally: { line }, begunLine, failure }: Outcome): string {
-    const { name, onDuplicate } = this.#options;
-    const { unit } = this.#reading.format;
-    if (onDuplicate === 'skip') {
-      return ' Run the same command again to continue: rows that are already stored are skipped.';
-    }
-    if (!(failure instanceof UnknownOutcome)) {
-      return ` ${name} is stored up to ${unit} ${line}: import only the rows after it.`;
-    }
-    return (
-      ` ${name} is stored up to ${unit} ${line}. All rows from there to ${unit} ${begunLine} may be stored as well, or none:` +
-      ` look for them in the catalogue, then import only the rows after ${unit} ${begunLine}, or else those after ${unit} ${line}.`
-    );
+  /** What is stored, and how to import the rest of the file. */
+  #advice({ stored, failure }: Outcome): string {
+    if (failure instanceof UnknownOutcome && !this.#options.skipsEqual)
+      return ' The rows may be stored: look for the last ones in the catalogue before you run the command again.';
+    if (stored === 0 && !(failure instanceof UnknownOutcome)) return ' Nothing was imported.';
+    return ' Run the same command again to complete the import.';
   }
 
   #say(line: string): void {

@@ -1,8 +1,9 @@
 // Owns: the interface of a store for import, export and copy, which move many books instead of serving them. It has one
 // caller at a time. Every failure is an Error whose message is the reason; clients never see it.
 
-import { BOOK_FIELDS, type Book, type BookFields, FIELD_NAMES } from '../books/book.ts';
+import type { Book } from '../books/book.ts';
 import type { ChangeLog } from '../books/change-log.ts';
+import type { Load, LoadRules } from './load.ts';
 
 /**
  * How a book is written: one line each, the same bytes from every store.
@@ -14,13 +15,6 @@ export type RecordFormat = 'csv' | 'jsonl';
 /** `read` never changes a store, which may be read-only; `write` creates or updates its structure. */
 export type BulkMode = 'read' | 'write';
 
-/** Books that were stored, or in a dry run would be. */
-export interface StoredBooks {
-  readonly count: number;
-  /** How many of them lack a field, by the name of the field. */
-  readonly lacking: Readonly<Record<keyof BookFields, number>>;
-}
-
 /** A commit has failed, and the work of its transaction may be durable nevertheless. The message is the reason. */
 export class UnknownOutcome extends Error {}
 
@@ -29,8 +23,6 @@ export type InBatches<Row> = Iterable<readonly Row[]> | AsyncIterable<readonly R
 
 export interface BulkStore {
   readonly log: ChangeLog;
-  /** The number of an event: later writes are a part of it. */
-  event: number | undefined;
 
   /**
    * Runs work that sees one state of all books, whatever other processes write meanwhile. If it fails, the store can only be
@@ -52,34 +44,23 @@ export interface BulkStore {
    */
   lastId(): Promise<number>;
 
-  /** The books with these ids, in no particular order. */
-  find(ids: readonly number[]): Promise<readonly Book[]>;
+  /** @returns undefined if no book has the id. */
+  find(id: number): Promise<Book | undefined>;
 
   /** All books as text, ascending by id. Chunks may end anywhere, every line ends with a line feed. */
   text(format: RecordFormat): AsyncIterable<string | Uint8Array>;
 
-  /** Within a transaction, stores new books, in their order, with new ids. */
-  insert(books: InBatches<BookFields>): Promise<void>;
-
   /** Within a transaction, stores books with their ids, none of which is taken. */
   insertWithIds(books: InBatches<Book>): Promise<void>;
 
-  /**
-   * Stores the rows that equal neither a book of the store nor an earlier row, in their order, with new ids. It puts
-   * all rows into a temporary table before it stores the first. Opens its own transactions.
-   * @param isDryRun whether it stores nothing.
-   * @yields the books that each transaction has stored, or would have stored.
-   */
-  insertNew(rows: InBatches<BookFields>, isDryRun: boolean): AsyncIterable<StoredBooks>;
+  /** Begins to load a file. Until the load is closed, nothing else is called. In mode `read`, a load only compares. */
+  load(rules: LoadRules): Promise<Load>;
 
   /** Within a transaction, removes all books and the keys of all requests. */
   removeAll(): Promise<void>;
 
-  /**
-   * Within a transaction, reserves the ids up to this one: new books do not get them.
-   * @returns `lastId` before. No new book gets an id beyond it until this transaction ends.
-   */
-  reserveIdsThrough(lastId: number): Promise<number>;
+  /** Within a transaction, reserves the ids up to this one: new books do not get them. */
+  reserveIdsThrough(lastId: number): Promise<void>;
 
   /**
    * Before a commit, and after the last one: until then, what was committed may be lost.
@@ -88,15 +69,6 @@ export interface BulkStore {
   assertNewest(): Promise<void>;
 
   close(): Promise<void>;
-}
-
-/** Begins an import, which all later writes are a part of. */
-export async function beginImport(store: BulkStore, file: string): Promise<void> {
-  store.event = await store.log.write(async (log) => {
-    const { number } = await log.begin('import', file);
-    await log.end(number, 0);
-    return number;
-  });
 }
 
 /** All books of a store in batches, ascending by id. */
@@ -109,20 +81,6 @@ export async function* booksOf(store: BulkStore): AsyncGenerator<readonly Book[]
     begun = lines.pop() as string;
     yield lines.map((line) => JSON.parse(line) as Book);
   }
-}
-
-/** A row selected by `COUNTS`. */
-export type Counts = { readonly books: number } & StoredBooks['lacking'];
-
-export function storedBooks({ books, ...lacking }: Counts): StoredBooks {
-  return { count: books, lacking };
-}
-
-export function countBooks(books: readonly BookFields[]): StoredBooks {
-  const lacking = FIELD_NAMES.map((name) => {
-    return [name, books.filter((book) => book[name] === BOOK_FIELDS[name].default).length];
-  });
-  return { count: books.length, lacking: Object.fromEntries(lacking) };
 }
 
 /** The reason why a row is not read as a book. */

@@ -16,7 +16,7 @@ const MAKE_OLDER = {
       .map((name) => `drop trigger book_log_on_${name};`)
       .join('')}
     alter table book_log add column event text;
-    update book_log set (event, title) = (select kind, name from book_events where number = book_log.number)
+    update book_log set (at, event, title) = (select at, kind, name from book_events where number = book_log.number)
       where number in (select number from book_events);
     update book_log set ${BEGINNING} where number = (select began from book_log_state);
     drop table book_events;

@@ -105,8 +105,10 @@ describe('a SQLite file', () => {
   for (const [name, inflict] of Object.entries(FAULTS)) {
     test(`rules 13 and 23: ${name}: no write is acknowledged until it is back, nothing is imported or copied, and no list comes from another file; single reads succeed`, async () => {
       const book = await client.create({ title: name });
-      const books = [[{ title: 'inserted', author: '', year: 0 }]];
-      const insert = () => bulk.inTransaction(() => bulk.insert(books));
+      const insert = () =>
+        bulk.inTransaction(() =>
+          bulk.insertWithIds([[{ id: 2 * book.id + 1000, title: 'inserted', author: '', year: 0 }]]),
+        );
       const before = await client.list();
       const files = ['', '-wal', '-shm'].map((suffix) => `${file}${suffix}`);
       const putBack = inflict(file);

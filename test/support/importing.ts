@@ -1,10 +1,12 @@
 // Owns: stores with books, and running commands on them: to their end, or reading what is written to the standard input.
 
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { Book } from '../../conformance/service.ts';
+import type { BulkStore } from '../../src/stores/bulk.ts';
 import { fill } from './books.ts';
 import { runCommand } from './command.ts';
 import { SQLITE, temporaryFolder } from './service.ts';
@@ -46,6 +48,27 @@ export async function importing(url: string, folder: string, words: string) {
     return '';
   });
   return { ...ended, stderr };
+}
+
+/** Imports rows into a store, those that are new, as a file of the name and the content `fingerprint`. */
+export async function importRows(
+  store: BulkStore,
+  rows: readonly Omit<Book, 'id'>[],
+  {
+    skipsEqual = true,
+    fingerprint = 'one',
+    signal = new AbortController().signal,
+    onStored = (_: number, __: number) => {},
+  } = {},
+): Promise<void> {
+  const load = await store.load({ keepsIds: false, skipsEqual });
+  try {
+    await load.add(rows.map((row, at) => ({ ...row, line: at + 2, id: undefined, original: undefined })));
+    await load.compare(signal);
+    await load.store({ name: 'rows', fingerprint, owner: randomUUID(), number: undefined }, signal, onStored);
+  } finally {
+    await load.close();
+  }
 }
 
 /** Starts an import of what is written to its standard input, with all rows as new books. */

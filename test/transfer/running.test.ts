@@ -4,17 +4,14 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, readdirSync, readlinkSync, renameSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readlinkSync, renameSync, rmSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
-import type { BookFields } from '../../src/books/book.ts';
+import { setImmediate } from 'node:timers/promises';
 import { run } from '../../src/cli.ts';
-import type { Reading } from '../../src/files/format.ts';
-import { Import } from '../../src/import/importing.ts';
-import { countBooks } from '../../src/stores/bulk.ts';
 import { Progress } from '../../src/terminal/progress.ts';
 import { booksOf, countOf, manyBooks } from '../support/books.ts';
 import { refusedWith, runCommand } from '../support/command.ts';
@@ -187,7 +184,9 @@ describe('export, copy and backup', () => {
 });
 
 describe('import', () => {
-  /** A name of a column that makes a message of a kilobyte. */
+  /** Messages of a kilobyte: more than any system keeps for a reader, and fewer than an import lets wait. */
+  const MESSAGES = 400;
+  /** A name of a column that makes one. */
   const YEAR = 'y'.repeat(1000);
 
   /** A folder with `books.csv`, whose rows are all rejected but the last one. */
@@ -196,12 +195,12 @@ describe('import', () => {
       'books.csv': `title,author,${YEAR}\n${'Emma,Jane Austen,MM\n'.repeat(count)}The last one,,2000\n`,
     });
 
-  test('stopped by a signal, it says how to continue, also where a named pipe is silent', async () => {
+  test('stopped by a signal, it says what is stored, also where a named pipe is silent', async () => {
     const pipe = join(temporaryFolder(), 'books.csv');
     execFileSync('mkfifo', [pipe]);
     for (const file of ['-', pipe]) {
       const url = await SQLITE.freshUrl();
-      const args = ['import', file, '--on-duplicate', 'add', '--rejects', `${pipe}.rejects`];
+      const args = ['import', file, '--rejects', `${pipe}.rejects`];
       const { promise: stop, resolve } = Promise.withResolvers<void>();
       const stdin = new PassThrough();
       const ended = runCommand(args, { DB_URL: url }, { stop, stdin });
@@ -209,74 +208,67 @@ describe('import', () => {
       const rows = MANY_ROWS.replace('\n', '\nEmma,Jane Austen,MCM\n'); // after the header
       stdin.write(rows);
       await writer.write(rows);
-      await waitUntil(async () => (await countOf(url)) > 0, ended); // and then it waits for more
+      await waitUntil(() => existsSync(`${pipe}.rejects`), ended); // and then it waits for more
       resolve();
       const { code, stdout, stderr } = await ended;
       await writer.close();
-      const stored = await countOf(url);
-      assert.equal(code, 1);
-      const summary = `${stored + 1} rows read: ${stored} imported, 1 refused.\n1 rejected row written to `;
-      assert.ok(stdout.startsWith(summary), stdout);
-      const advice = `is stored up to line ${stored + 2}: import only the rows after it.`;
-      assert.ok(stderr.endsWith(`\nStopped. ${file === '-' ? 'stdin' : pipe} ${advice}\n`), stderr);
+      rmSync(`${pipe}.rejects`);
+      assert.deepEqual([code, await countOf(url)], [1, 0]);
+      assert.match(stdout, /^\d+ rows read: 0 imported, 1 refused\.\n1 rejected row written to /);
+      assert.ok(stderr.endsWith('\nStopped. Nothing was imported.\n'), stderr);
     }
   });
 
-  test('a transaction takes rows for a limited time, of those that are read; a comparison takes more of the file', async () => {
-    const book = {
-      id: undefined,
-      line: 2,
-      title: 't',
-      author: '',
-      year: 0,
-      isNewYear: false,
-      original: undefined,
+  test('stopped while it stores, it is completed by the same command, under one number', async () => {
+    const url = await storeWith([]);
+    const folder = folderWith({ 'books.csv': MANY_ROWS });
+    const args = ['import', join(folder, 'books.csv'), '--on-duplicate', 'add'];
+    const { promise: stop, resolve } = Promise.withResolvers<void>();
+    const ended = runCommand(args, { DB_URL: url }, { stop });
+    using other = new DatabaseSync(fileOf(url), { timeout: 0 });
+    const isBetweenSteps = () => {
+      try {
+        other.exec('begin immediate');
+      } catch {
+        return false; // it stores
+      }
+      if (Number(other.prepare('select count(*) as count from books').get()?.count) > 0) return true;
+      other.exec('rollback');
+      return false;
     };
-    for (const [pieces, time, expected] of [
-      [1, -1, [1, 1, 1]],
-      [1, Number.POSITIVE_INFINITY, [2, 1]],
-      [2, Number.POSITIVE_INFINITY, [3]],
-    ] as const) {
-      const taken: number[] = [];
-      const mode = {
-        pieces,
-        time,
-        async *take(group: AsyncIterable<readonly BookFields[]>) {
-          const books = (await Array.fromAsync(group)).flat();
-          taken.push(books.length);
-          yield countBooks(books);
-        },
-      };
-      // A piece has a mebibyte.
-      const batches = [0, MEBIBYTE, 3 * MEBIBYTE].map((position) => {
-        return { books: [book], refused: [], short: 0, position };
-      });
-      const reading = { batches: Readable.from(batches) } as unknown as Reading;
-      const signal = new AbortController().signal;
-      const report = { note: async () => {} };
-      const times = { confirmPause: 2000 };
-      const work = new Import({ reading, mode, report, signal, times, assertNewest: async () => {} });
-      const { tally } = await work.run();
-      assert.deepEqual([taken, tally.read, tally.books], [expected, 3, 3]);
-    }
+    while (!isBetweenSteps()) await setImmediate();
+    resolve();
+    other.exec('rollback');
+    const { code, stdout, stderr } = await ended;
+    const stored = await countOf(url);
+    assert.ok(stored < 40_000);
+    assert.deepEqual([code, stdout], [1, `40000 rows read: ${stored} imported, 0 refused.\n`]);
+    assert.ok(stderr.endsWith('\nStopped. Run the same command again to complete the import.\n'), stderr);
+    const again = await runCommand(args, { DB_URL: url });
+    const whole = '40000 rows read: 40000 imported, 0 already there, 0 refused.\n';
+    assert.deepEqual([again.code, again.stdout], [0, whole]);
+    assert.equal(await countOf(url), 40_000);
+    const { stdout: list } = await command('undo --list', url);
+    assert.match(list, /^.*\b40000 books.*\n$/);
   });
 
   test('if the store is replaced meanwhile, nothing more is imported', async () => {
     const url = await storeWith(BOOKS);
     const file = fileOf(url);
     copyFileSync(file, `${file}.other`);
-    const { stdin, ended } = startImport(url);
-    stdin.write(MANY_ROWS);
-    await waitUntil(async () => (await countOf(url)) > BOOKS.length, ended); // and then it waits for more
-    const stored = (await countOf(url)) - BOOKS.length;
+    const stdin = new PassThrough();
+    const rejects = join(temporaryFolder(), 'rejects.csv');
+    const ended = runCommand(['import', '-', '--rejects', rejects], { DB_URL: url }, { stdin });
+    stdin.write(`${MANY_ROWS}Emma,Jane Austen,MCM\n${'x,y,1\n'.repeat(1000)}`);
+    await waitUntil(() => existsSync(rejects), ended); // and then it waits for more
     for (const suffix of ['-wal', '-shm']) rmSync(`${file}${suffix}`);
     renameSync(`${file}.other`, file);
     stdin.end('another,one,1\n');
     const { code, stdout, stderr } = await ended;
     assert.equal(code, 1);
-    assert.match(stdout, new RegExp(`^\\d+ rows read: ${stored} imported, 0 refused\\.\n`));
-    const advice = 'has been replaced: put it back, or start again with the new one. stdin is stored ';
-    assert.ok(stderr.includes(advice), stderr);
+    assert.match(stdout, /^41002 rows read: 0 imported, 1 refused\.\n/);
+    const advice = 'has been replaced: put it back, or start again with the new one. Nothing was imported.\n';
+    assert.ok(stderr.endsWith(advice), stderr);
     assert.deepEqual(await booksOf(url), BOOKS);
   });
 
@@ -299,9 +291,9 @@ describe('import', () => {
   test('all its messages arrive, if only they are left', async () => {
     const { child } = await withMessagesLeft();
     const { code, stdout, stderr } = await endOf(child);
-    assert.match(stdout, /^301 rows read: 1 imported, 0 already there, 300 refused\.\n/);
-    assert.deepEqual([code, stderr.split('\n').length], [1, 302]);
-    assert.match(stderr, /\nbooks\.csv:301: y+ "MM" is not an unambiguous year\n$/);
+    assert.match(stdout, /^401 rows read: 1 imported, 0 already there, 400 refused\.\n/);
+    assert.deepEqual([code, stderr.split('\n').length], [1, 402]);
+    assert.match(stderr, /\nbooks\.csv:401: y+ "MM" is not an unambiguous year\n$/);
   });
 
   test('a signal ends it although nobody reads its messages, if only they are left', async () => {
@@ -315,7 +307,7 @@ describe('import', () => {
   async function withMessagesLeft() {
     const url = await SQLITE.freshUrl();
     const child = spawnService({ DB_URL: url }, ['import', 'books.csv', '--year', YEAR], {
-      folder: wrongRows(300),
+      folder: wrongRows(MESSAGES),
     });
     const exit = once(child, 'exit');
     await waitUntil(async () => (await countOf(url)) === 1, exit);
@@ -325,45 +317,42 @@ describe('import', () => {
   test('a dry run has its temporary files beside the store; without room there, an error names the way out', async (context) => {
     const url = await storeWith([]);
     const long = `${'x'.repeat(4000)}\n`;
-    // A limit of 9 MB on the size of files simulates a full disk.
+    // A limit of 30 MB on the size of files simulates a full disk.
     const args = ['import', '-', '--dry-run'];
     const child = spawnService({ DB_URL: url }, args, {
       folder: temporaryFolder(),
       stdin: 'pipe',
-      setting: 'ulimit -f 18000',
+      setting: 'ulimit -f 60000',
     });
     context.after(() => child.kill('SIGKILL'));
     const ended = endOf(child);
     const input = child.stdin?.on('error', () => {});
-    input?.write(`title\n${long.repeat(1600)}`); // more than SQLite holds in memory
+    input?.write(`title\n${long.repeat(5000)}`); // more than SQLite holds in memory
     const temporary = () => openFiles(child).find((path) => basename(path).startsWith('etilqs_'));
     await waitUntil(() => temporary() !== undefined, ended);
     assert.equal(dirname(`${temporary()}`), dirname(fileOf(url)));
-    input?.end(long.repeat(1600));
+    input?.end(long.repeat(5000));
     const { code, stderr } = await ended;
     assert.equal(code, 1);
     assert.match(stderr, /\nThe temporary file .+ Set SQLITE_TMPDIR to use another folder\.\n$/);
   });
 
-  testOnPostgres('if its connection is lost, it says how many rows are stored', async (context) => {
+  testOnPostgres('if its connection is lost, nothing is stored', async (context) => {
     const url = await storeWith([], POSTGRES.freshUrl);
     const observer = await connectTo(context, url);
     const { proxy, proxiedUrl } = await proxyTo(context, url);
     const { stdin, ended } = startImport(proxiedUrl);
     stdin.write(MANY_ROWS);
-    await waitUntil(async () => (await observer.query('select from books')).rowCount !== 0, ended);
+    const isCopying =
+      'select from pg_stat_progress_copy where datname = current_database() and tuples_processed > 0';
+    await waitUntil(async () => (await observer.query(isCopying)).rowCount !== 0, ended);
     proxy.reset();
-    stdin.end(manyRows(1000));
+    stdin.end('another,one,1\n');
     const { code, stdout, stderr } = await ended;
     assert.equal(code, 1);
-    const stored = Number(/^\d+ rows read: ([1-9]\d*) imported, 0 refused\.\n/.exec(stdout)?.[1]);
-    assert.match(stderr, /\npostgres:\/\/127\.0\.0\.1:\d+\/test_\w+: [^\n]+\n$/);
-    // It may be lost during a commit.
-    const [, line] =
-      / is stored up to line (\d+)(?:: import only the rows after it|\. All rows from there to line \d+ may be stored as well, .+)\.\n$/.exec(
-        stderr,
-      ) ?? [];
-    assert.equal(Number(line), stored + 1, stderr);
+    assert.match(stdout, /^\d+ rows read: 0 imported, 0 refused\.\n/);
+    assert.match(stderr, /\npostgres:\/\/127\.0\.0\.1:\d+\/test_\w+: [^\n]+\. Nothing was imported\.\n$/);
+    assert.equal(await countOf(url), 0);
     assert.ok(!stderr.includes('password'));
   });
 
@@ -375,11 +364,10 @@ describe('import', () => {
     stdin.end(manyRows(10));
     await commit.loseAnswer(proxy, ended);
     const { code, stdout, stderr } = await ended;
-    assert.deepEqual([code, stdout], [1, '0 rows read: 0 imported, 0 refused.\n']);
+    assert.deepEqual([code, stdout], [1, '10 rows read: 0 imported, 0 refused.\n']);
     assert.equal(await countOf(url), 10);
     const advice =
-      'stdin is stored up to line 0. All rows from there to line 11 may be stored as well, or none: ' +
-      'look for them in the catalogue, then import only the rows after line 11, or else those after line 0.';
+      'The rows may be stored: look for the last ones in the catalogue before you run the command again.';
     assert.ok(stderr.endsWith(`. ${advice}\n`), stderr);
   });
 });

@@ -4,25 +4,24 @@
 import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
-import { type Book, type BookFields, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
+import { type Book, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import type { ChangeLog } from '../../books/change-log.ts';
-import { asCsv, asCsvFields } from '../../books/line.ts';
+import { asCsv } from '../../books/line.ts';
 import type { Times } from '../../times.ts';
 import {
   assertAllTaken,
   type BulkMode,
   type BulkStore,
-  type Counts,
   type InBatches,
   noBook,
   type RecordFormat,
-  type StoredBooks,
-  storedBooks,
   UnknownOutcome,
 } from '../bulk.ts';
-import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS, inRange } from '../columns.ts';
+import { COLUMNS, ID_AND_FIELDS, inRange } from '../columns.ts';
+import type { Load, LoadRules } from '../load.ts';
 import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
 import { begin, refusePartial } from './limits.ts';
+import { PostgresLoad } from './load.ts';
 import { type LogShards, readLogShards } from './log.ts';
 import { type Query, queryOn } from './query.ts';
 import { Shards } from './shards.ts';
@@ -52,22 +51,6 @@ const TEXTS: Readonly<Record<RecordFormat, (range: string) => string>> = {
   jsonl: (range) => jsonOf('', range),
 };
 
-// Dropped with its transaction: a pooler may give each transaction another connection.
-const TEMPORARY_TABLE = `
-  create temporary table aside on commit drop as select ${FIELDS} from books with no data;
-  alter table aside add id bigint generated always as identity`;
-
-// Of rows that are equal, the first; none that equals a book.
-const NEW_ROWS = `
-  select ${FIELDS} from (select min(id) as id, ${FIELDS} from aside group by ${FIELDS}) as firsts
-  left join books using (${FIELDS}) where books.id is null
-  order by firsts.id`;
-const COUNT_NEW = `select ${COUNTS}, count(*) as sent from (${NEW_ROWS}) as new`;
-const INSERT_NEW = `
-  with new as (${NEW_ROWS}),
-    stored as (insert into books (${FIELDS}) select ${FIELDS} from new returning ${FIELDS})
-  select ${COUNTS}, (select count(*) from new) as sent from stored`;
-
 /**
  * Connects; in mode `write`, creates or updates the structure.
  * @param standbys in mode `read`, one of them is read if possible, and the primary otherwise.
@@ -87,7 +70,9 @@ export async function openPostgresBulk(
     const { client: other } = await connectToWritable(hosts, postgres);
     return { client: other, release: () => void other.end() };
   };
-  const store = new PostgresBulk(client, postgres, connect, () => assertNewest(hosts, address, postgres));
+  const store = new PostgresBulk(client, postgres, mode, connect, () =>
+    assertNewest(hosts, address, postgres),
+  );
   try {
     if (mode === 'write') {
       await createStructure(client, postgres);
@@ -105,7 +90,7 @@ export async function openPostgresBulk(
     const onStandby = await standby?.connect();
     if (onStandby === undefined) return store;
     await store.close();
-    return new PostgresBulk(onStandby, postgres, connect, async () => {});
+    return new PostgresBulk(onStandby, postgres, mode, connect, async () => {});
   } catch (error) {
     await store.close();
     throw error;
@@ -117,11 +102,9 @@ class PostgresBulk implements BulkStore {
   readonly #query: Query;
   readonly #times: Times['postgres'];
   readonly #connect: Barrier['connect'];
+  readonly #mode: BulkMode;
   readonly assertNewest: () => Promise<void>;
   readonly #shards = new Shards();
-  event: number | undefined;
-  /** Books that were stored in the transaction. */
-  #stored = 0;
 
   readonly log: ChangeLog = {
     read: async (read) => {
@@ -138,18 +121,21 @@ class PostgresBulk implements BulkStore {
   };
 
   /**
+   * @param mode in which it was opened.
    * @param connect connects to the host that takes writes.
    * @param assertNewest throws when another server takes the writes by now.
    */
   constructor(
     client: pg.Client,
     times: Times['postgres'],
+    mode: BulkMode,
     connect: Barrier['connect'],
     assertNewest: () => Promise<void>,
   ) {
     this.#client = client;
     this.#query = queryOn(client);
     this.#times = times;
+    this.#mode = mode;
     this.#connect = connect;
     this.assertNewest = assertNewest;
   }
@@ -169,18 +155,13 @@ class PostgresBulk implements BulkStore {
   async inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
     let result: Result;
     try {
-      await this.#query(`${begin(this.#times.bulkLock)}; select ${DURABLY}`);
-      result = this.event === undefined ? await work() : await this.#asPartOf(this.event, work);
+      await this.#begin();
+      result = await work();
     } catch (error) {
       await this.#rollBack();
       throw error;
     }
-    try {
-      await this.#query('commit');
-    } catch (error) {
-      // If the connection still works, the error was the server's answer to the commit, not the loss of that answer.
-      throw (await this.#rollBack()) ? error : new UnknownOutcome((error as Error).message);
-    }
+    await this.#commit();
     return result;
   }
 
@@ -192,8 +173,8 @@ class PostgresBulk implements BulkStore {
     return this.#number(LAST_ID);
   }
 
-  find(ids: readonly number[]): Promise<readonly Book[]> {
-    return this.#query<Book>(STATEMENTS.findInFull, [ids]);
+  async find(id: number): Promise<Book | undefined> {
+    return (await this.#query<Book>(STATEMENTS.findInFull, [[id]]))[0];
   }
 
   async *text(format: RecordFormat): AsyncGenerator<Buffer, void, void> {
@@ -202,37 +183,44 @@ class PostgresBulk implements BulkStore {
     for await (const part of textParts(this.#client, this.#shards.areSeveral, TEXTS[format])) yield* part;
   }
 
-  insert(books: InBatches<BookFields>): Promise<void> {
-    return this.#copy(`books (${FIELDS})`, books, asCsvFields);
+  /** Sends books by one COPY, each as a line. */
+  async insertWithIds(books: InBatches<Book>): Promise<void> {
+    let sent = 0;
+    async function* lines() {
+      for await (const batch of books) {
+        sent += batch.length;
+        yield batch.map(asCsv).join('');
+      }
+    }
+    const copy = this.#client.query(
+      copyFrom(`copy books (${ID_AND_FIELDS}) from stdin with (format csv, encoding 'UTF8')`),
+    );
+    copy.on('error', () => {}); // there may be more than one
+    await pipeline(lines, copy);
+    assertAllTaken(copy.rowCount, sent);
   }
 
-  insertWithIds(books: InBatches<Book>): Promise<void> {
-    return this.#copy(`books (${ID_AND_FIELDS})`, books, asCsv);
-  }
-
-  async *insertNew(rows: InBatches<BookFields>, isDryRun: boolean): AsyncGenerator<StoredBooks, void, void> {
-    yield await this.inTransaction(async () => {
-      await this.#query(TEMPORARY_TABLE);
-      await this.#copy(`aside (${FIELDS})`, rows, asCsvFields);
-      await this.#query('analyze aside');
-      const { sent, ...stored } = await this.#row<Counts & { sent: number }>(
-        isDryRun ? COUNT_NEW : INSERT_NEW,
-      );
-      assertAllTaken(stored.books, sent);
-      this.#stored += sent;
-      return storedBooks(stored);
-    });
-  }
-
-  async #asPartOf<Result>(event: number, work: () => Promise<Result>): Promise<Result> {
-    const log = new PostgresLogWriter(this.#query, await this.#logShards());
-    await log.resume(event);
-    for (const shard of log.shards.all) await log.join(shard);
-    this.#stored = 0;
-    const result = await work();
-    for (const shard of log.shards.all) await log.leave(shard);
-    await log.end(event, this.#stored);
-    return result;
+  load(rules: LoadRules): Promise<Load> {
+    const target = {
+      client: this.#client,
+      query: this.#query,
+      begin: () => this.#begin(),
+      commit: () => this.#commit(),
+      rollBack: () => this.#rollBack(),
+      logWriter: async () => new PostgresLogWriter(this.#query, await this.#logShards()),
+      reserveIdsThrough: async (lastId: number) => {
+        const { client, release } = await this.#connect();
+        try {
+          const query = queryOn(client);
+          await query(begin(this.#times.bulkLock));
+          await reserveIdsThrough(query, lastId);
+          await query('commit');
+        } finally {
+          release(false);
+        }
+      },
+    };
+    return PostgresLoad.begin(target, rules, this.#mode === 'read');
   }
 
   async #logShards(): Promise<LogShards> {
@@ -241,17 +229,12 @@ class PostgresBulk implements BulkStore {
   }
 
   async removeAll(): Promise<void> {
-    await this.#query('delete from book_requests');
+    for (const table of ['book_requests', 'book_imports']) await this.#query(`delete from ${table}`);
     await this.#query('delete from books');
   }
 
-  async reserveIdsThrough(lastId: number): Promise<number> {
-    // While the table is locked, no other process draws an id, so the sequence is never set back.
-    await this.#query('lock table books in share row exclusive mode');
-    const given = await this.lastId();
-    const last = Math.max(lastId, given); // books may have been inserted with ids beyond the sequence
-    if (last > 0) await this.#query("select setval('books_id_seq', $1::bigint)", [last]);
-    return given;
+  reserveIdsThrough(lastId: number): Promise<void> {
+    return reserveIdsThrough(this.#query, lastId);
   }
 
   close(): Promise<void> {
@@ -266,27 +249,31 @@ class PostgresBulk implements BulkStore {
     );
   }
 
-  /** Sends rows by one COPY, each as a line. */
-  async #copy<Row>(into: string, batches: InBatches<Row>, lineOf: (row: Row) => string): Promise<void> {
-    let sent = 0;
-    async function* lines() {
-      for await (const rows of batches) {
-        sent += rows.length;
-        yield rows.map(lineOf).join('');
-      }
-    }
-    const copy = this.#client.query(copyFrom(`copy ${into} from stdin with (format csv, encoding 'UTF8')`));
-    copy.on('error', () => {}); // there may be more than one
-    await pipeline(lines, copy);
-    assertAllTaken(copy.rowCount, sent);
-    if (into.startsWith('books')) this.#stored += sent;
+  #begin(): Promise<unknown> {
+    return this.#query(`${begin(this.#times.bulkLock)}; select ${DURABLY}`);
   }
 
-  async #row<Row extends pg.QueryResultRow>(text: string): Promise<Row> {
-    return (await this.#query<Row>(text))[0] as Row;
+  /** @throws UnknownOutcome */
+  async #commit(): Promise<void> {
+    try {
+      await this.#query('commit');
+    } catch (error) {
+      // If the connection still works, the error was the server's answer to the commit, not the loss of that answer.
+      throw (await this.#rollBack()) ? error : new UnknownOutcome((error as Error).message);
+    }
   }
 
   async #number(text: string): Promise<number> {
-    return (await this.#row<{ value: number }>(text)).value;
+    const [row] = await this.#query<{ value: number }>(text);
+    return Number(row?.value);
   }
+}
+
+/** As `BulkStore.reserveIdsThrough`. */
+async function reserveIdsThrough(query: Query, lastId: number): Promise<void> {
+  // While the table is locked, no other process draws an id, so the sequence is never set back.
+  await query('lock table books in share row exclusive mode');
+  const [{ value: given } = { value: 0 }] = await query<{ value: number }>(LAST_ID);
+  const last = Math.max(lastId, given); // books may have been inserted with ids beyond the sequence
+  if (last > 0) await query("select setval('books_id_seq', $1::bigint)", [last]);
 }

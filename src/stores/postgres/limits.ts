@@ -6,9 +6,10 @@
 import type pg from 'pg';
 import { type Query, queryOn } from './query.ts';
 
-const TABLES = 'books book_requests book_log book_log_state book_events book_index book_index_state'.split(
-  ' ',
-);
+const TABLES =
+  'books book_requests book_imports book_log book_log_state book_events book_index book_index_state'.split(
+    ' ',
+  );
 
 /**
  * The tables whose rows this role sees by policies, and whether these may hide some. A command sees all rows if one of its policies

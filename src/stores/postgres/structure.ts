@@ -8,6 +8,7 @@ import type pg from 'pg';
 import { LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import type { Times } from '../../times.ts';
 import { inRange, withTypes } from '../columns.ts';
+import { CREATE_IMPORTS } from './imports.ts';
 import { begin, refusePartial } from './limits.ts';
 import { stepsToLog } from './log-tables.ts';
 import { codeOf, LOCKED, type Query, queryOn } from './query.ts';
@@ -35,6 +36,7 @@ const CREATE_REQUESTS = [
 
 const LOOK = `
   select to_regclass('books') is null as "isNew", to_regclass('book_requests') is not null as "hasRequests",
+    to_regclass('book_imports') is not null as "hasImports",
     current_setting('server_encoding') as encoding,
     exists (select from pg_class where oid = to_regclass('books') and relkind = 'p') as "isPartitioned",
     to_regclass('pg_dist_local_group') is not null as "hasCitus"`;
@@ -70,6 +72,7 @@ const AGAIN = new Set([LOCKED, '23505', '42P07', '42710', '42701', '40001', '40P
 interface Structure {
   readonly isNew: boolean;
   readonly hasRequests: boolean;
+  readonly hasImports: boolean;
   readonly encoding: string;
   readonly isPartitioned: boolean;
   readonly hasCitus: boolean;
@@ -112,8 +115,9 @@ export async function createStructure(
       ? [CREATE_SEQUENCE, CREATE_TABLE]
       : [...stepsFrom(await query<Column>(DESCRIBE)), CATCH_UP];
     const forRequests = found.hasRequests ? [] : CREATE_REQUESTS;
+    const forImports = found.hasImports ? [] : [CREATE_IMPORTS];
     const forLog = await stepsToLog(query, shards.areSeveral);
-    return [...forBooks, ...forRequests, ...forLog];
+    return [...forBooks, ...forRequests, ...forImports, ...forLog];
   });
   return { isNew, shards };
 }

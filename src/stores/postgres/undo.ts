@@ -15,6 +15,7 @@ import type { KnownRequest, Once } from '../../books/once.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import { changeOf, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
 import { milliseconds, statesOf } from './history.ts';
+import { PostgresImports } from './imports.ts';
 import { about, type LogShards } from './log.ts';
 import type { Query } from './query.ts';
 import { columnsOf, DURABLY, writeAll } from './statements.ts';
@@ -41,7 +42,8 @@ const OLDEST = `
 
 const EVENTS = `select number, kind, ${milliseconds('at')} as at, name, books, work from book_events where place = $1`;
 const NEW = `
-  select nextval('book_log_number') as number, (extract(epoch from clock_timestamp()) * 1000000)::bigint as before
+  select coalesce($1::bigint, nextval('book_log_number')) as number,
+    (extract(epoch from clock_timestamp()) * 1000000)::bigint as before
   where ${DURABLY}`;
 const BEGIN = `
   insert into book_events (place, number, at, kind, name) values ($1, $2, to_timestamp($3::bigint / 1000000.0), $4, $5)`;
@@ -117,10 +119,12 @@ type PresentRow = Pick<ChangeRow, 'id' | 'state'>;
 
 export class PostgresLogReader implements LogReader {
   protected readonly query: Query;
+  readonly imports: PostgresImports;
   readonly shards: LogShards;
 
   constructor(query: Query, shards: LogShards) {
     this.query = query;
+    this.imports = new PostgresImports(query);
     this.shards = shards;
   }
 
@@ -211,8 +215,8 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
     await this.query('update book_requests set ids = $2 where key = $1', [key, ids]);
   }
 
-  async begin(kind: CatalogueEvent['kind'], name: string | null) {
-    const [begun] = await this.query<{ number: number; before: number }>(NEW);
+  async begin(kind: CatalogueEvent['kind'], name: string | null, given?: number) {
+    const [begun] = await this.query<{ number: number; before: number }>(NEW, [given ?? null]);
     const { number, before } = begun as { number: number; before: number };
     await this.query(BEGIN, [this.shards.first, number, before, kind, name]);
     this.#event = { number, kind };

@@ -12,6 +12,7 @@ import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
 import { isOfKind, SQLITE_BUSY, SQLITE_FULL } from './faults.ts';
 import { OpenFile } from './file.ts';
+import { CREATE_IMPORTS } from './imports.ts';
 import { prepareLog } from './log-tables.ts';
 import { AS_CSV, chunksOf, IN_FILE, IS_BOOK } from './text.ts';
 import { WAL_SIZE } from './wal.ts';
@@ -243,7 +244,7 @@ function assertKnown(db: DatabaseSync): void {
 /** Creates the structure, or brings it up to date. */
 export function createStructure(db: DatabaseSync): void {
   inTransaction(db, () => {
-    db.exec(`${BOOKS}; ${REQUESTS}`);
+    db.exec([BOOKS, REQUESTS, CREATE_IMPORTS].join(';'));
     if (versionOf(db) < VERSION) db.exec(`pragma user_version = ${VERSION}`);
     completeBooks(db);
     prepareLog(db);

@@ -19,6 +19,7 @@ import { Turn } from '../turn.ts';
 import { FIND, FIND_KEY, KEEP_KEY, REMOVE } from './books.ts';
 import { Skipped } from './faults.ts';
 import { History } from './history.ts';
+import { NEW_NUMBER, SqliteImports } from './imports.ts';
 import { about } from './log.ts';
 import { NOW } from './log-tables.ts';
 import { preparing } from './structure.ts';
@@ -36,9 +37,7 @@ const EVENTS = 'select number, kind, at, name, books, work from book_events';
 const BRING_BACK = `insert into books (${ID_AND_FIELDS}) select $id, ${FIELDS} from book_log where number = $change`;
 const CHANGE = `update books set (${FIELDS}) = (select ${FIELDS} from book_log where number = $change) where id = $id`;
 
-const NEW_NUMBER = `insert into book_log (at, book, last) values (${NOW}, 0, 0) returning number`;
-const BEGIN_EVENT =
-  'insert into book_events (number, at, kind, name) select number, at, ?, ? from book_log where number = ?';
+const BEGIN_EVENT = `insert into book_events (number, at, kind, name) values (?, ${NOW}, ?, ?)`;
 const END_EVENT = 'update book_events set books = books + ?, work = coalesce(?, work) where number = ?';
 const SET_PART = 'update book_log_state set part_of = ?';
 
@@ -65,12 +64,14 @@ type PastRow = Fields & { readonly number: number; readonly isSelected: 0 | 1; r
 export class SqliteLogReader implements LogReader {
   protected readonly db: DatabaseSync;
   protected readonly prepare;
+  readonly imports: SqliteImports;
   readonly #time: number;
 
   /** @param time milliseconds of work before other work runs. */
   constructor(db: DatabaseSync, time: number) {
     this.db = db;
     this.prepare = preparing(db);
+    this.imports = new SqliteImports(this.prepare);
     this.#time = time;
   }
 
@@ -166,9 +167,12 @@ export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
     this.prepare('update book_requests set ids = ? where key = ?').run(JSON.stringify(ids), key);
   }
 
-  async begin(kind: CatalogueEvent['kind'], name: string | null) {
-    const number = Number(this.prepare(NEW_NUMBER).get()?.number);
-    this.prepare(BEGIN_EVENT).run(kind, name, number);
+  async begin(
+    kind: CatalogueEvent['kind'],
+    name: string | null,
+    number = Number(this.prepare(NEW_NUMBER).get()?.number),
+  ) {
+    this.prepare(BEGIN_EVENT).run(number, kind, name);
     this.prepare(SET_PART).run(number);
     return { number, before: number };
   }

@@ -10,6 +10,7 @@ import { SqliteIndex } from '../../../src/stores/sqlite/book-index.ts';
 import { openSqliteBulk } from '../../../src/stores/sqlite/bulk.ts';
 import { openCatalogue, openForIndexing, openForWriting } from '../../../src/stores/sqlite/structure.ts';
 import { TIMES } from '../../../src/times.ts';
+import { importRows } from '../../support/importing.ts';
 import { type Found, fieldsOf } from './books.ts';
 
 /** Milliseconds of one transaction that indexes. */
@@ -56,7 +57,7 @@ export function examineFile(file: string): Found['books'] | null {
 export async function importAgain(file: string, rows: readonly BookFields[]): Promise<Found['books']> {
   const store = await openSqliteBulk(file, 'write', TIMES.sqlite);
   assert.ok(store);
-  for await (const _ of store.insertNew([rows], false));
+  await importRows(store, rows);
   await store.close();
   return examineFile(file) ?? [];
 }

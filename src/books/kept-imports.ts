@@ -1,0 +1,56 @@
+// Owns: the interface of what a store keeps of imports: any process can say how far one is, and another one can complete it.
+
+/** An import as it is kept. */
+export interface KeptImport {
+  /** Numbered like a change. The event of the log with its books has the same number. */
+  readonly number: number;
+  /** Equal for the same file with the same options. */
+  readonly fingerprint: string;
+  /** `open` while a process works on it; `checked` after a dry run; `stopped` if it is not complete; `stored`, or `undone`, if it ends. */
+  readonly state: 'open' | 'checked' | 'stopped' | 'stored' | 'undone';
+  /** Milliseconds since its process was last seen. */
+  readonly idle: number;
+  /** How many rows of the file are done with, from its beginning. */
+  readonly rows: number;
+  /** How many books it has stored. */
+  readonly books: number;
+  /** For people: a value that JSON has. */
+  readonly report: unknown;
+}
+
+/** How far an import is. What is left out stays. */
+export type ImportProgress = Partial<Pick<KeptImport, 'state' | 'rows' | 'books' | 'report'>>;
+
+export interface KeptImportsReader {
+  find(number: number): Promise<KeptImport | undefined>;
+  /** The newest import with a fingerprint that is open or stopped. */
+  unfinished(fingerprint: string): Promise<KeptImport | undefined>;
+}
+
+export interface KeptImports extends KeptImportsReader {
+  /**
+   * Begins an import, and forgets all but the newest ones.
+   * @param owner a name of the process that no other has.
+   * @returns its number.
+   */
+  begin(fingerprint: string, owner: string): Promise<number>;
+  /** Gives an import to another process: from now on, the one before can keep nothing. */
+  take(number: number, owner: string): Promise<void>;
+  /** @returns false, without an effect, if the import is no longer open, or has another owner. */
+  keep(number: number, owner: string, progress: ImportProgress): Promise<boolean>;
+  /** Ends an import that is open or stopped, or all of them: what it has stored is taken back. */
+  close(number: number | undefined): Promise<void>;
+}
+
+/** Milliseconds after which a process that was not seen no longer works on its import. */
+export const LOST = 10_000;
+
+/** How many imports are kept. */
+export const KEPT_IMPORTS = 100;
+
+/** Another process has taken an import over, or it was taken back. */
+export class NoLongerOpen extends Error {
+  constructor() {
+    super('another process completes it, or it was taken back');
+  }
+}

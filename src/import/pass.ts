@@ -1,0 +1,122 @@
+// Owns: the course of an import: each row of a file is read once, put aside in the store, compared with its books, and stored if it
+// is new; and the figures of an import, however it ends.
+
+import type { ReadBook, Reading, RefusedRecord } from '../files/format.ts';
+import { shorten } from '../files/rows.ts';
+import { UnknownOutcome } from '../stores/bulk.ts';
+import type { Comparison, ImportWork, Load } from '../stores/load.ts';
+
+/** A later year is probably a date in digits, such as 20080914. */
+const LAST_LIKELY_YEAR = 2100;
+
+/** What was found in a file. */
+export interface Figures {
+  readonly rows: number;
+  /** How many of them are no books that may be stored. */
+  readonly refused: number;
+  /** Rows that end before a column that is used. */
+  readonly short: number;
+  /** Books of a year after 2100. */
+  readonly ofTheFuture: number;
+  /** Books with a date on 31 December in UTC that is 1 January elsewhere, so that the year is the new one. */
+  readonly newYears: number;
+}
+
+export interface Outcome {
+  readonly figures: Figures;
+  /** Undefined if the rows were not compared with the store. */
+  readonly comparison: Comparison | undefined;
+  /** The event of the log; undefined if nothing was stored. */
+  readonly event: number | undefined;
+  /** How many books were stored, and stay. */
+  readonly stored: number;
+  /** Why the file could not be read to its end. All rows before that point count. */
+  readonly inputError: unknown;
+  /** Why the import is not complete. After an UnknownOutcome, more books may be stored. */
+  readonly failure: unknown;
+}
+
+export interface ImportWatcher {
+  /**
+   * Called with refused records, and with how far the file was read: bytes and rows. Resolves when the next call may follow, or the
+   * process must end.
+   */
+  read(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
+}
+
+export interface ImportParts {
+  readonly reading: Reading;
+  readonly load: Load;
+  /** Undefined in a dry run. */
+  readonly work:
+    | (Omit<ImportWork, 'fingerprint'> & {
+        /** Called once the file has been read. */
+        fingerprint(): string;
+        /** @throws Error if stored books may be lost, since another host takes the writes by now. */
+        assertNewest(): Promise<void>;
+      })
+    | undefined;
+  readonly watcher: ImportWatcher;
+  /** Ends the work at a point where nothing is half done. */
+  readonly signal: AbortSignal;
+}
+
+export async function importBooks({ reading, load, work, watcher, signal }: ImportParts): Promise<Outcome> {
+  let figures: Figures = { rows: 0, refused: 0, short: 0, ofTheFuture: 0, newYears: 0 };
+  let position = 0;
+  let comparison: Comparison | undefined;
+  let event: number | undefined;
+  let stored = 0;
+  let inputError: unknown;
+  let failure: unknown;
+  try {
+    const batches = reading.batches[Symbol.asyncIterator]();
+    for (;;) {
+      const { value: batch } = await batches.next().catch((error: unknown) => {
+        signal.throwIfAborted();
+        inputError = error;
+        return { value: undefined };
+      });
+      if (batch === undefined) break;
+      signal.throwIfAborted();
+      await load.add(batch.books);
+      figures = withBatch(figures, batch.books, batch.refused.length);
+      ({ position } = batch);
+      await watcher.read(batch.refused, position, figures.rows);
+    }
+    comparison = await load.compare(signal);
+    for await (const rows of load.taken()) {
+      const refused = rows.map(({ line, id, title, original }): RefusedRecord => {
+        const reason = `belongs to another book: "${shorten(title)}"`;
+        return { line, column: 'id', value: `${id}`, reason, original, takesReason: true };
+      });
+      figures = { ...figures, refused: figures.refused + refused.length };
+      await watcher.read(refused, position, figures.rows);
+    }
+    if (work !== undefined) {
+      const whole = { ...work, fingerprint: work.fingerprint() };
+      await load.store(whole, signal, (number, books) => {
+        [event, stored] = [number, books];
+      });
+    }
+  } catch (error) {
+    failure = error;
+  }
+  try {
+    if (stored > 0) await work?.assertNewest();
+  } catch (error) {
+    stored = 0;
+    failure = new UnknownOutcome((error as Error).message);
+  }
+  return { figures, comparison, event, stored, inputError, failure };
+}
+
+function withBatch(figures: Figures, books: readonly ReadBook[], refused: number): Figures {
+  return {
+    rows: figures.rows + books.length + refused,
+    refused: figures.refused + refused,
+    short: figures.short + books.filter(({ isShort }) => isShort).length,
+    ofTheFuture: figures.ofTheFuture + books.filter(({ year }) => year > LAST_LIKELY_YEAR).length,
+    newYears: figures.newYears + books.filter(({ isNewYear }) => isNewYear).length,
+  };
+}

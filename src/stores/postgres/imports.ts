@@ -1,0 +1,72 @@
+// Owns: what PostgreSQL keeps of imports. Each method runs within a transaction that its caller has started. On Citus, the coordinator
+// keeps it. Twin of `sqlite/imports.ts`.
+
+import {
+  type ImportProgress,
+  KEPT_IMPORTS,
+  type KeptImport,
+  type KeptImports,
+} from '../../books/kept-imports.ts';
+import type { Query } from './query.ts';
+import { DURABLY } from './statements.ts';
+
+export const CREATE_IMPORTS = `
+  create table if not exists book_imports (
+    number bigint primary key, fingerprint text not null, owner text not null, seen timestamptz not null default clock_timestamp(),
+    state text not null default 'open', rows bigint not null default 0, books bigint not null default 0, report json
+  )`;
+
+const NEW_NUMBER = `select nextval('book_log_number') as number`;
+
+const SELECT = `
+  select number, fingerprint, state, extract(epoch from clock_timestamp() - seen)::float8 * 1000 as idle, rows, books, report
+  from book_imports`;
+const UNFINISHED = "state in ('open', 'stopped')";
+const INSERT = `insert into book_imports (number, fingerprint, owner) select $1, $2, $3 where ${DURABLY}`;
+const FORGET = `
+  delete from book_imports where number <= (select number from book_imports order by number desc limit 1 offset ${KEPT_IMPORTS})`;
+const TAKE = `
+  update book_imports set owner = $1, seen = clock_timestamp(), state = 'open' where number = $2 and ${DURABLY}`;
+const KEEP = `
+  update book_imports set seen = clock_timestamp(), state = coalesce($1, state), rows = coalesce($2, rows),
+    books = coalesce($3, books), report = coalesce($4, report)
+  where number = $5 and owner = $6 and state = 'open' and ${DURABLY} returning number`;
+const CLOSE = `update book_imports set state = 'undone' where ${UNFINISHED} and number = coalesce($1, number)`;
+
+export class PostgresImports implements KeptImports {
+  readonly #query: Query;
+
+  constructor(query: Query) {
+    this.#query = query;
+  }
+
+  async find(number: number): Promise<KeptImport | undefined> {
+    return (await this.#query<KeptImport>(`${SELECT} where number = $1`, [number]))[0];
+  }
+
+  async unfinished(fingerprint: string): Promise<KeptImport | undefined> {
+    const newest = `${SELECT} where fingerprint = $1 and ${UNFINISHED} order by number desc limit 1`;
+    return (await this.#query<KeptImport>(newest, [fingerprint]))[0];
+  }
+
+  async begin(fingerprint: string, owner: string): Promise<number> {
+    const [{ number } = { number: 0 }] = await this.#query<{ number: number }>(NEW_NUMBER);
+    await this.#query(INSERT, [number, fingerprint, owner]);
+    await this.#query(FORGET);
+    return number;
+  }
+
+  async take(number: number, owner: string): Promise<void> {
+    await this.#query(TAKE, [owner, number]);
+  }
+
+  async keep(number: number, owner: string, progress: ImportProgress): Promise<boolean> {
+    const { state = null, rows = null, books = null, report } = progress;
+    const kept = report === undefined ? null : JSON.stringify(report);
+    return (await this.#query(KEEP, [state, rows, books, kept, number, owner])).length === 1;
+  }
+
+  async close(number: number | undefined): Promise<void> {
+    await this.#query(CLOSE, [number ?? null]);
+  }
+}

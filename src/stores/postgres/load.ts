@@ -1,0 +1,202 @@
+// Owns: the rows of a file in a PostgreSQL catalogue: they are copied into temporary tables, compared with its books, and stored, all
+// in one transaction. Twin of `sqlite/load.ts`.
+
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { FIELD_NAMES } from '../../books/book.ts';
+import { NoLongerOpen } from '../../books/kept-imports.ts';
+import { asCsvFields, quoted } from '../../books/line.ts';
+import { assertAllTaken, UnknownOutcome } from '../bulk.ts';
+import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import {
+  type Comparison,
+  type Counts,
+  HERE,
+  type ImportWork,
+  type Load,
+  type LoadRow,
+  type LoadRules,
+  REPEATED,
+  SHOWN_TITLE,
+  storedBooks,
+  TAKEN,
+  type TakenRow,
+} from '../load.ts';
+import type { Query } from './query.ts';
+import type { PostgresLogWriter } from './undo.ts';
+
+/** Rows with taken ids that are in memory together. */
+const TAKEN_ROWS = 100;
+
+// Dropped with their transaction: a pooler may give each transaction another connection. A row may be known twice: then it is
+// `HERE`, the lower number.
+const TABLES = `
+  create temporary table aside on commit drop as
+    select null::bigint as line, null::bigint as book, ${FIELDS}, null::text as original from books with no data;
+  alter table aside add row bigint generated always as identity;
+  create temporary table known (row bigint not null, what integer not null, title text) on commit drop`;
+const COPY = `copy aside (line, book, ${FIELDS}, original) from stdin with (format csv, encoding 'UTF8')`;
+
+/** Rows that equal an earlier one: their texts are compared only if their hashes are equal. */
+const hash = (row: string) => `hash_record_extended(row(${FIELD_NAMES.map((name) => `${row}${name}`)}), 0)`;
+const FIND_REPEATED = `
+  insert into known select row, ${REPEATED} from (
+    select aside.row, row_number() over (partition by ${FIELD_NAMES.map((name) => `aside.${name}`)} order by aside.row) as place
+    from (select ${hash('')} as hash from aside group by 1 having count(*) > 1) as several
+    join aside on ${hash('aside.')} = several.hash
+  ) as places where place > 1`;
+const FIND_HERE = `insert into known select aside.row, ${HERE} from aside join books using (${FIELDS})`;
+
+const equals = (other: string) => FIELD_NAMES.map((name) => `aside.${name} = ${other}.${name}`).join(' and ');
+const judgedBy = (other: string, equal: number) => `
+  case when ${equals(other)} then ${equal} else ${TAKEN} end,
+  case when not (${equals(other)}) then left(${other}.title, ${SHOWN_TITLE}) end`;
+const FIND_IDS_HERE = `
+  insert into known select aside.row, ${judgedBy('books', HERE)} from aside join books on books.id = aside.book`;
+const FIND_IDS_REPEATED = `
+  insert into known select aside.row, ${judgedBy('first', REPEATED)}
+    from (select min(row) as row, book from aside group by book having count(*) > 1) as several
+    join aside as first on first.row = several.row join aside on aside.book = several.book
+    where aside.row > several.row and not exists (select from known where known.row = aside.row)`;
+
+const IS_NEW = 'not exists (select from known where known.row = aside.row)';
+const COUNT_FRESH = `select ${COUNTS} from aside where ${IS_NEW}`;
+const COUNT_KNOWN = `
+  select count(*) filter (where what = ${HERE}) as here, count(*) filter (where what = ${REPEATED}) as repeated,
+    count(*) filter (where what = ${TAKEN}) as taken
+  from (select min(what) as what from known group by row) as known`;
+const FIND_TAKEN = `
+  select row, line, book as id, known.title, original from known join aside using (row)
+  where row > $1 and what = ${TAKEN} order by row limit ${TAKEN_ROWS}`;
+
+const STORE = `insert into books (${FIELDS}) select ${FIELDS} from aside where ${IS_NEW} order by row`;
+const STORE_WITH_IDS = `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} from aside where ${IS_NEW} order by row`;
+
+/** The catalogue that a load stores into. */
+export interface LoadTarget {
+  readonly client: pg.Client;
+  readonly query: Query;
+  /** Begins the transaction; commits it; or ends it without effect, which it does also after an end. */
+  begin(): Promise<unknown>;
+  commit(): Promise<void>;
+  rollBack(): Promise<unknown>;
+  logWriter(): Promise<PostgresLogWriter>;
+  /** Reserves ids in a separate transaction, so that nobody waits for the end of this one. */
+  reserveIdsThrough(lastId: number): Promise<void>;
+}
+
+export class PostgresLoad implements Load {
+  readonly #target: LoadTarget;
+  readonly #rules: LoadRules;
+  readonly #isDryRun: boolean;
+  /** They are copied. */
+  readonly #lines = new PassThrough();
+  readonly #copying: Promise<void>;
+  /** How many of the rows are new. */
+  #fresh = 0;
+
+  private constructor(target: LoadTarget, rules: LoadRules, isDryRun: boolean) {
+    this.#target = target;
+    this.#rules = rules;
+    this.#isDryRun = isDryRun;
+    const copy = target.client.query(copyFrom(COPY));
+    copy.on('error', () => {}); // there may be more than one
+    this.#copying = pipeline(this.#lines, copy);
+    this.#copying.catch(() => {}); // `add` and `compare` get it
+  }
+
+  /** @param isDryRun whether it only compares. */
+  static async begin(target: LoadTarget, rules: LoadRules, isDryRun: boolean): Promise<PostgresLoad> {
+    await target.begin();
+    await target.query(TABLES);
+    return new PostgresLoad(target, rules, isDryRun);
+  }
+
+  async add(rows: readonly LoadRow[]): Promise<void> {
+    const lines = rows.map((row) => {
+      const kept = row.original === undefined ? '' : quoted(row.original);
+      return `${row.line},${row.id ?? ''},${asCsvFields(row).slice(0, -1)},${kept}\n`;
+    });
+    if (!this.#lines.write(lines.join(''))) await Promise.race([once(this.#lines, 'drain'), this.#copying]);
+  }
+
+  async compare(signal: AbortSignal): Promise<Comparison> {
+    const { query } = this.#target;
+    this.#lines.end();
+    await this.#copying;
+    await query('analyze aside');
+    for (const step of await this.#steps()) {
+      signal.throwIfAborted();
+      await query(step);
+    }
+    await query('analyze known');
+    const fresh = storedBooks((await query<Counts>(COUNT_FRESH))[0] as Counts);
+    this.#fresh = fresh.count;
+    return { fresh, ...((await query(COUNT_KNOWN))[0] as Omit<Comparison, 'fresh'>) };
+  }
+
+  async *taken(): AsyncGenerator<readonly TakenRow[], void, void> {
+    for (let last = 0; ; ) {
+      const rows = await this.#target.query<TakenRow & { row: number }>(FIND_TAKEN, [last]);
+      if (rows.length === 0) return;
+      yield rows;
+      last = Number(rows.at(-1)?.row);
+    }
+  }
+
+  async store(
+    { name, fingerprint, owner, number: begun }: ImportWork,
+    signal: AbortSignal,
+    onStored: (number: number, books: number) => void,
+  ): Promise<void> {
+    if (this.#fresh === 0 && begun === undefined) return;
+    const { client } = this.#target;
+    // The server finishes its statement, finds the connection closed, and rolls back.
+    const leave = () => client.end();
+    signal.throwIfAborted();
+    signal.addEventListener('abort', leave);
+    try {
+      const log = await this.#target.logWriter();
+      const number = begun ?? (await log.imports.begin(fingerprint, owner));
+      if (this.#fresh > 0) await this.#storeAs(number, name, log);
+      const isOwn = await log.imports.keep(number, owner, { state: 'stored', books: this.#fresh });
+      if (!isOwn) throw new NoLongerOpen();
+      signal.removeEventListener('abort', leave);
+      signal.throwIfAborted();
+      await this.#target.commit();
+      onStored(number, this.#fresh);
+    } catch (error) {
+      if (!(error instanceof UnknownOutcome)) signal.throwIfAborted();
+      throw error;
+    }
+  }
+
+  async #storeAs(number: number, name: string, log: PostgresLogWriter): Promise<void> {
+    await log.begin('import', name, number);
+    for (const shard of log.shards.all) await log.join(shard);
+    const stored = await this.#target.client.query(this.#rules.keepsIds ? STORE_WITH_IDS : STORE);
+    assertAllTaken(stored.rowCount ?? 0, this.#fresh);
+    for (const shard of log.shards.all) await log.leave(shard);
+    await log.end(number, this.#fresh);
+  }
+
+  async close(): Promise<void> {
+    this.#lines.destroy();
+    await this.#copying.catch(() => {});
+    await this.#target.rollBack();
+  }
+
+  async #steps(): Promise<readonly string[]> {
+    const { keepsIds, skipsEqual } = this.#rules;
+    if (!keepsIds) return skipsEqual ? [FIND_REPEATED, FIND_HERE] : [];
+    const [found] = await this.#target.query<{ highest: number | null }>(
+      'select max(book) as highest from aside',
+    );
+    // Before the comparison, so that ids that are free stay free.
+    if (!this.#isDryRun && found?.highest) await this.#target.reserveIdsThrough(found.highest);
+    return [FIND_IDS_HERE, 'analyze known', FIND_IDS_REPEATED];
+  }
+}

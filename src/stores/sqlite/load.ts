@@ -1,0 +1,321 @@
+// Owns: the rows of a file in a SQLite catalogue: they are put into temporary tables, compared with its books, and stored in steps,
+// between which other processes write. Twin of `postgres/load.ts`.
+
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { setTimeout as pause, setImmediate } from 'node:timers/promises';
+import { FIELD_NAMES } from '../../books/book.ts';
+import type { LogWriter } from '../../books/change-log.ts';
+import { type KeptImport, LOST, NoLongerOpen } from '../../books/kept-imports.ts';
+import { OperatorError } from '../../operator-error.ts';
+import type { Times } from '../../times.ts';
+import { assertAllTaken } from '../bulk.ts';
+import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import {
+  type Comparison,
+  type Counts,
+  HERE,
+  type ImportWork,
+  type Load,
+  type LoadRow,
+  type LoadRules,
+  REPEATED,
+  SHOWN_TITLE,
+  storedBooks,
+  TAKEN,
+  type TakenRow,
+} from '../load.ts';
+import type { BookLog } from './log.ts';
+import { LAST_ID } from './log-tables.ts';
+import { preparing } from './structure.ts';
+
+/** Rows of one statement: most of the cost of a statement is the call. A full batch of a file has 120. */
+const STATEMENT_ROWS = 40;
+
+/** Books or rows of one step of a comparison: signals get a turn in between. */
+const COMPARED = 20_000;
+
+/** With fewer rows than that, only the books of their years are compared with them. */
+const FEW_ROWS = 10_000;
+
+/** Rows that are stored between two looks at the clock. */
+const STORED_ROWS = 500;
+
+/** Rows with taken ids that are in memory together. */
+const TAKEN_ROWS = 100;
+
+// No journal: a statement that fails there ends the load.
+const TABLES = `
+  pragma temp_store = file;
+  pragma temp.journal_mode = off;
+  pragma temp.cache_size = -16384;
+  create temporary table aside (id integer primary key, line, book, ${FIELDS}, original);
+  create temporary table known (id integer primary key, what, title)`;
+const DROP =
+  'drop table if exists temp.aside; drop table if exists temp.known; drop table if exists temp.years';
+
+const YEARS = 'create temporary table years as select distinct year from aside';
+
+/** Rows that equal an earlier one. */
+const FIND_REPEATED = `
+  create index temp.aside_by_fields on aside (${FIELDS});
+  insert into known (id, what)
+    select later.id, ${REPEATED}
+    from (select min(id) as first, ${FIELDS} from aside group by ${FIELDS} having count(*) > 1) as several
+    cross join aside as later using (${FIELDS})
+    where later.id > several.first`;
+/** Rows that equal one of the books in a range of ids. */
+const findHere = (condition = '') => `
+  insert or replace into known (id, what) select aside.id, ${HERE} from books cross join aside using (${FIELDS})
+  where books.id > ? and books.id <= ? ${condition}`;
+const NEXT_ID = `select max(id) as value from (select id from books where id > ? and id <= ? order by id limit ${COMPARED})`;
+
+const equals = (other: string) => FIELD_NAMES.map((name) => `aside.${name} = ${other}.${name}`).join(' and ');
+const judgedBy = (other: string, equal: number) =>
+  `iif(${equals(other)}, ${equal}, ${TAKEN}), iif(${equals(other)}, null, substr(${other}.title, 1, ${SHOWN_TITLE}))`;
+/** Of a range of rows, those whose ids books have. */
+const FIND_IDS_HERE = `
+  insert into known select aside.id, ${judgedBy('books', HERE)} from aside cross join books on books.id = aside.book
+  where aside.id > ? and aside.id <= ?`;
+/** Rows whose ids an earlier one has. */
+const FIND_IDS_REPEATED = `
+  create index temp.aside_by_book on aside (book);
+  insert or ignore into known select aside.id, ${judgedBy('first', REPEATED)}
+    from (select min(id) as id, book from aside group by book having count(*) > 1) as several
+    cross join aside as first on first.id = several.id cross join aside on aside.book = several.book
+    where aside.id > several.id`;
+
+const IS_NEW = 'id not in (select id from known)';
+const COUNT_FRESH = `select ${COUNTS} from aside where ${IS_NEW}`;
+const COUNT_KNOWN = `
+  select count(*) filter (where what = ${HERE}) as here, count(*) filter (where what = ${REPEATED}) as repeated,
+    count(*) filter (where what = ${TAKEN}) as taken from known`;
+const FIND_TAKEN = `
+  select known.id as "row", line, book as id, known.title, original from known cross join aside using (id)
+  where known.id > ? and what = ${TAKEN} order by known.id limit ${TAKEN_ROWS}`;
+
+const OF_STEP = `from aside where id > ? and id <= ? and ${IS_NEW}`;
+const COUNT_STEP = `select count(*) as value ${OF_STEP}`;
+const STORE = `
+  insert into books (${ID_AND_FIELDS}) select (${LAST_ID}) + row_number() over (order by id), ${FIELDS} ${OF_STEP} order by id`;
+const STORE_WITH_IDS = `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} ${OF_STEP} order by id`;
+
+type Done = Pick<KeptImport, 'number' | 'rows' | 'books' | 'state'>;
+
+/** The catalogue that a load stores into. */
+export interface LoadTarget {
+  readonly db: DatabaseSync;
+  readonly bookLog: BookLog;
+  readonly logWriter: LogWriter;
+  readonly times: Times['sqlite'];
+  /** Runs work in a transaction that writes, in its turn with other processes. */
+  inTransaction<Result>(work: () => Promise<Result>): Promise<Result>;
+  reserveIdsThrough(lastId: number): Promise<void>;
+}
+
+export class SqliteLoad implements Load {
+  readonly #target: LoadTarget;
+  readonly #rules: LoadRules;
+  readonly #isDryRun: boolean;
+  readonly #prepare;
+  readonly #columns;
+  #rows = 0;
+  /** How many of them are new. */
+  #fresh = 0;
+  /** The rows were compared with the books up to this id. */
+  #comparedTo = 0;
+
+  /** @param isDryRun whether it only compares. */
+  constructor(target: LoadTarget, rules: LoadRules, isDryRun: boolean) {
+    this.#target = target;
+    this.#rules = rules;
+    this.#isDryRun = isDryRun;
+    this.#prepare = preparing(target.db);
+    this.#columns = rules.keepsIds ? WITH_IDS : WITHOUT_IDS;
+    inTemporaryFile(() => target.db.exec(`${DROP}; ${TABLES}`));
+  }
+
+  async add(rows: readonly LoadRow[]): Promise<void> {
+    inTemporaryFile(() => insertRows(this.#prepare, 'aside', this.#columns, rows));
+    this.#rows += rows.length;
+  }
+
+  async compare(signal: AbortSignal): Promise<Comparison> {
+    if (this.#rules.keepsIds) await this.#compareIds(signal);
+    else if (this.#comparesFields) await this.#compareFields(signal);
+    const fresh = storedBooks(this.#prepare(COUNT_FRESH).get() as unknown as Counts);
+    this.#fresh = fresh.count;
+    return { fresh, ...(this.#prepare(COUNT_KNOWN).get() as unknown as Omit<Comparison, 'fresh'>) };
+  }
+
+  async *taken(): AsyncGenerator<readonly TakenRow[], void, void> {
+    const find = this.#prepare(FIND_TAKEN);
+    for (let last = 0; ; ) {
+      const rows = find.all(last) as unknown as (TakenRow & { row: number })[];
+      if (rows.length === 0) return;
+      yield rows;
+      last = Number(rows.at(-1)?.row);
+    }
+  }
+
+  async store(
+    work: ImportWork,
+    signal: AbortSignal,
+    onStored: (number: number, books: number) => void,
+  ): Promise<void> {
+    if (this.#fresh === 0 && work.number === undefined) return;
+    const { inTransaction, logWriter } = this.#target;
+    let done = await this.#beginImport(work, signal);
+    try {
+      for (let left = this.#fresh; done.state !== 'stored'; ) {
+        signal.throwIfAborted();
+        const before = done;
+        done = await inTransaction(() => this.#storeStep(work, before, left));
+        left -= done.books - before.books;
+        if (done.books > 0) onStored(done.number, done.books);
+      }
+    } catch (error) {
+      const stop = () => logWriter.imports.keep(done.number, work.owner, { state: 'stopped' });
+      await inTransaction(stop).catch(() => {}); // then it counts as stopped when its process was not seen for a while
+      throw error;
+    }
+  }
+
+  /** @returns how far the import is: nowhere, or where it was interrupted. */
+  async #beginImport({ number, fingerprint, owner }: ImportWork, signal: AbortSignal): Promise<Done> {
+    for (;;) {
+      const found = await this.#target.inTransaction(async (): Promise<Done | undefined> => {
+        const { imports } = this.#target.logWriter;
+        if (number !== undefined) return imports.find(number);
+        const other = await imports.unfinished(fingerprint);
+        if (other === undefined)
+          return { number: await imports.begin(fingerprint, owner), rows: 0, books: 0, state: 'open' };
+        if (other.state === 'open' && other.idle < LOST) return undefined; // its process works on it, or has just died
+        await imports.take(other.number, owner);
+        return other;
+      });
+      if (found !== undefined) return found;
+      await pause(this.#target.times.importPause, undefined, { signal });
+    }
+  }
+
+  /**
+   * Stores the next new rows, as many as time allows.
+   * @param left how many new rows there are.
+   */
+  async #storeStep({ name, owner }: ImportWork, done: Done, left: number): Promise<Done> {
+    const { logWriter, bookLog, times } = this.#target;
+    const { number } = done;
+    let rows = done.rows;
+    let stored = 0;
+    // Others may have stored equal books since the comparison.
+    if (rows === 0 && this.#comparesFields) this.#findHere(this.#comparedTo, Number.MAX_SAFE_INTEGER);
+    if ((await logWriter.resume(number)) === undefined) await logWriter.begin('import', name, number);
+    const insert = this.#prepare(this.#rules.keepsIds ? STORE_WITH_IDS : STORE);
+    const end = performance.now() + times.bulkTransaction;
+    while (stored < left && rows < this.#rows && (rows === done.rows || performance.now() < end)) {
+      stored += Number(insert.run(rows, rows + STORED_ROWS).changes);
+      rows += STORED_ROWS;
+    }
+    assertAllTaken(stored, this.#number(COUNT_STEP, done.rows, rows));
+    bookLog.noteNew();
+    await logWriter.end(number, stored);
+    const books = done.books + stored;
+    const state = stored === left || rows >= this.#rows ? 'stored' : 'open';
+    if (!(await logWriter.imports.keep(number, owner, { rows, books, state }))) throw new NoLongerOpen();
+    return { number, rows, books, state };
+  }
+
+  async close(): Promise<void> {
+    this.#target.db.exec(DROP);
+  }
+
+  get #comparesFields(): boolean {
+    return this.#rules.skipsEqual && !this.#rules.keepsIds;
+  }
+
+  async #compareFields(signal: AbortSignal): Promise<void> {
+    inTemporaryFile(() => this.#target.db.exec(FIND_REPEATED));
+    if (this.#rows <= FEW_ROWS) inTemporaryFile(() => this.#target.db.exec(YEARS));
+    const highest = this.#number('select max(id) as value from books');
+    for (; this.#comparedTo < highest; await setImmediate()) {
+      signal.throwIfAborted();
+      const end = this.#number(NEXT_ID, this.#comparedTo, highest) || highest;
+      this.#findHere(this.#comparedTo, end);
+      this.#comparedTo = end;
+    }
+  }
+
+  #findHere(after: number, through: number): void {
+    const ofYears = this.#rows <= FEW_ROWS ? 'and books.year in (select year from years)' : '';
+    const find = this.#prepare(findHere(ofYears));
+    inTemporaryFile(() => find.run(after, through));
+  }
+
+  async #compareIds(signal: AbortSignal): Promise<void> {
+    const { db, inTransaction, reserveIdsThrough } = this.#target;
+    // Before the comparison, so that ids that are free stay free.
+    const highest = this.#number('select max(book) as value from aside');
+    if (!this.#isDryRun && highest > 0) await inTransaction(() => reserveIdsThrough(highest));
+    const find = this.#prepare(FIND_IDS_HERE);
+    for (let last = 0; last < this.#rows; last += COMPARED) {
+      signal.throwIfAborted();
+      inTemporaryFile(() => find.run(last, last + COMPARED));
+      await setImmediate();
+    }
+    inTemporaryFile(() => db.exec(FIND_IDS_REPEATED));
+  }
+
+  #number(sql: string, ...values: number[]): number {
+    const row = this.#prepare(sql).get(...values) as { value: number | null };
+    return row.value ?? 0;
+  }
+}
+
+type Column = readonly [name: string, read: (row: LoadRow) => string | number | null];
+const FIELD_COLUMNS: readonly Column[] = FIELD_NAMES.map((name) => [name, (row) => row[name]]);
+const WITHOUT_IDS: readonly Column[] = [['line', ({ line }) => line], ...FIELD_COLUMNS];
+const WITH_IDS: readonly Column[] = [
+  ...WITHOUT_IDS,
+  ['book', ({ id }) => id ?? null],
+  ['original', ({ original }) => original ?? null],
+];
+
+/**
+ * Stores rows by few statements.
+ * @param columns of the table, each with its value in a row.
+ * @returns how many rows were stored: fewer, if a trigger has skipped some.
+ */
+export function insertRows<Row>(
+  prepare: (sql: string) => StatementSync,
+  table: 'books' | 'aside',
+  columns: readonly (readonly [name: string, read: (row: Row) => string | number | null])[],
+  rows: readonly Row[],
+): number {
+  const names = columns.map(([name]) => name);
+  const statementOf = (count: number) =>
+    prepare(`insert into ${table} (${names}) values ${Array(count).fill(`(${names.map(() => '?')})`)}`);
+  const many = statementOf(STATEMENT_ROWS);
+  const one = statementOf(1);
+  let stored = 0;
+  for (let start = 0; start < rows.length; ) {
+    const isMany = rows.length - start >= STATEMENT_ROWS;
+    const end = start + (isMany ? STATEMENT_ROWS : 1);
+    const values: (string | number | null)[] = [];
+    for (const row of rows.slice(start, end)) for (const [, read] of columns) values.push(read(row));
+    stored += Number((isMany ? many : one).run(...values).changes);
+    start = end;
+  }
+  return stored;
+}
+
+/** @throws OperatorError that names the temporary file, not the store, as the cause. */
+function inTemporaryFile(work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    throw new OperatorError(
+      `The temporary file for comparing rows cannot be written: ${(error as Error).message}. ` +
+        'Set SQLITE_TMPDIR to use another folder.',
+    );
+  }
+}
