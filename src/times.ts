@@ -55,7 +55,7 @@ export const TIMES = {
     busy: 4 * SECOND, // to open a file that another process has locked
     busyInBulk: 30 * SECOND, // the same, for import, export, copy, backup and restore
     bulkTransaction: 25, // of rows that an import stores in one transaction, before its commit
-    bulkPause: 5, // after it, in which other processes write
+    bulkPause: 2, // after it, in which other processes write
     importPause: 500, // between two looks whether another process still works on the same import
     /** Between two attempts to write. SQLite's own pauses grow to 100 ms, and one of two busy processes hardly gets a turn. */
     busyPause: 0.5,

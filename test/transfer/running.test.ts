@@ -221,7 +221,7 @@ describe('import', () => {
 
   test('stopped while it stores, it is completed by the same command, under one number', async () => {
     const url = await storeWith([]);
-    const folder = folderWith({ 'books.csv': MANY_ROWS });
+    const folder = folderWith({ 'books.csv': manyRows(200_000) });
     const args = ['import', join(folder, 'books.csv'), '--on-duplicate', 'add'];
     const { promise: stop, resolve } = Promise.withResolvers<void>();
     const ended = runCommand(args, { DB_URL: url }, { stop });
@@ -241,15 +241,15 @@ describe('import', () => {
     other.exec('rollback');
     const { code, stdout, stderr } = await ended;
     const stored = await countOf(url);
-    assert.ok(stored < 40_000);
-    assert.deepEqual([code, stdout], [1, `40000 rows read: ${stored} imported, 0 refused.\n`]);
+    assert.ok(stored < 200_000);
+    assert.deepEqual([code, stdout], [1, `200000 rows read: ${stored} imported, 0 refused.\n`]);
     assert.ok(stderr.endsWith('\nStopped. Run the same command again to complete the import.\n'), stderr);
     const again = await runCommand(args, { DB_URL: url });
-    const whole = '40000 rows read: 40000 imported, 0 already there, 0 refused.\n';
+    const whole = '200000 rows read: 200000 imported, 0 already there, 0 refused.\n';
     assert.deepEqual([again.code, again.stdout], [0, whole]);
-    assert.equal(await countOf(url), 40_000);
+    assert.equal(await countOf(url), 200_000);
     const { stdout: list } = await command('undo --list', url);
-    assert.match(list, /^.*\b40000 books.*\n$/);
+    assert.match(list, /^.*\b200000 books.*\n$/);
   });
 
   test('if the store is replaced meanwhile, nothing more is imported', async () => {

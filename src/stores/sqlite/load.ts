@@ -95,8 +95,13 @@ const FIND_TAKEN = `
 
 const OF_STEP = `from aside where id > ? and id <= ? and ${IS_NEW}`;
 const COUNT_STEP = `select count(*) as value ${OF_STEP}`;
-const STORE = `
+const STORE = `insert into books (${FIELDS}) select ${FIELDS} ${OF_STEP} order by id`;
+/** With ids below the very high ones of another program, after which SQLite would continue. It takes half as long again. */
+const STORE_BELOW = `
   insert into books (${ID_AND_FIELDS}) select (${LAST_ID}) + row_number() over (order by id), ${FIELDS} ${OF_STEP} order by id`;
+const IS_BELOW = `
+  select max((select coalesce(max(seq), 0) from sqlite_sequence where name = 'books'), (select coalesce(max(id), 0) from books))
+    > (${LAST_ID}) as value`;
 const STORE_WITH_IDS = `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} ${OF_STEP} order by id`;
 
 type Done = Pick<KeptImport, 'number' | 'rows' | 'books' | 'state'>;
@@ -210,7 +215,8 @@ export class SqliteLoad implements Load {
     // Others may have stored equal books since the comparison.
     if (rows === 0 && this.#comparesFields) this.#findHere(this.#comparedTo, Number.MAX_SAFE_INTEGER);
     if ((await logWriter.resume(number)) === undefined) await logWriter.begin('import', name, number);
-    const insert = this.#prepare(this.#rules.keepsIds ? STORE_WITH_IDS : STORE);
+    const withNewIds = this.#number(IS_BELOW) === 1 ? STORE_BELOW : STORE;
+    const insert = this.#prepare(this.#rules.keepsIds ? STORE_WITH_IDS : withNewIds);
     const end = performance.now() + times.bulkTransaction;
     while (stored < left && rows < this.#rows && (rows === done.rows || performance.now() < end)) {
       stored += Number(insert.run(rows, rows + STORED_ROWS).changes);
@@ -297,14 +303,16 @@ export function insertRows<Row>(
   const many = statementOf(STATEMENT_ROWS);
   const one = statementOf(1);
   let stored = 0;
-  for (let start = 0; start < rows.length; ) {
-    const isMany = rows.length - start >= STATEMENT_ROWS;
-    const end = start + (isMany ? STATEMENT_ROWS : 1);
-    const values: (string | number | null)[] = [];
-    for (const row of rows.slice(start, end)) for (const [, read] of columns) values.push(read(row));
-    stored += Number((isMany ? many : one).run(...values).changes);
-    start = end;
+  let values: (string | number | null)[] = [];
+  const together = STATEMENT_ROWS * columns.length;
+  for (const row of rows) {
+    for (const [, read] of columns) values.push(read(row));
+    if (values.length < together) continue;
+    stored += Number(many.run(...values).changes);
+    values = [];
   }
+  for (let start = 0; start < values.length; start += columns.length)
+    stored += Number(one.run(...values.slice(start, start + columns.length)).changes);
   return stored;
 }
 
