@@ -9,6 +9,7 @@ import { NotText } from '../../src/files/csv-header.ts';
 import { NotUtf8 } from '../../src/files/decoding.ts';
 import type { ReadBook, Reading, RefusedRecord } from '../../src/files/format.ts';
 import { readBooks } from '../../src/files/reading.ts';
+import { because, doubtOf, sentenceOf } from '../../src/files/reasons.ts';
 import { shorten } from '../../src/files/rows.ts';
 import { readYear } from '../../src/files/years.ts';
 import { OperatorError } from '../../src/operator-error.ts';
@@ -28,7 +29,6 @@ import {
   type Understood,
   type Wanted,
 } from './calls.ts';
-import { doubtOf } from './doubts.ts';
 
 /** Refused rows that a page shows: thousands would hold it up. */
 const SHOWN_REFUSED = 100;
@@ -258,7 +258,8 @@ class BooksOfFile implements Calls {
     const alike = this.#firstAlike.get(alikeKey);
     if (alike === undefined) this.#firstAlike.set(alikeKey, row);
     const isAlike = alike !== undefined && this.#keys[alike] !== key;
-    const doubt = doubtOf(bookOf(key)) ?? (isAlike ? ALIKE : undefined);
+    const code = doubtOf(bookOf(key));
+    const doubt = code ? sentenceOf(because(code)) : isAlike ? ALIKE : undefined;
     if (doubt !== undefined) this.#doubts.set(row, doubt);
     if (!this.#firstRows.has(key)) this.#firstRows.set(key, row);
     return row;
@@ -284,7 +285,12 @@ class BooksOfFile implements Calls {
   #shown(record: RefusedRecord): RefusedRow {
     const { column, text } = correctable(record, this.#reading as Reading);
     const { line, reason } = record;
-    return { line, column, text: text.length > LONGEST_CORRECTABLE ? undefined : text, reason };
+    return {
+      line,
+      column,
+      text: text.length > LONGEST_CORRECTABLE ? undefined : text,
+      reason: sentenceOf(reason),
+    };
   }
 
   #samplesOf(field: Field): (string | number)[] {

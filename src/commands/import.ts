@@ -6,13 +6,11 @@ import { Socket } from 'node:net';
 import { basename } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { FIELD_NAMES } from '../books/book.ts';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
-import type { ReadingOptions } from '../files/format.ts';
-import { FORMATS, readBooks } from '../files/reading.ts';
-import { fingerprintOf } from '../import/fingerprint.ts';
+import { readBooks } from '../files/reading.ts';
 import { limitHeapGrowth } from '../import/memory.ts';
+import { fingerprintOf, type GivenOptions, OPTION_NAMES, readOptions } from '../import/options.ts';
 import { importBooks } from '../import/pass.ts';
 import { rejectsPath } from '../import/rejects.ts';
 import { ImportReport } from '../import/report.ts';
@@ -30,14 +28,17 @@ Defaults are in brackets.
 
   --dry-run              reports what would be done, and stores nothing
   --on-duplicate WHAT    skip rows that equal a stored book, or add them as well (skip)
+  --doubtful WHAT        add books without a title or with an unlikely year, or skip them (add)
   --ids WHAT             keep the ids of the file, or give new ones (keep if the columns are those of an
                          export: id,title,author,year)
   --title COLUMN         the column of the title,
   --author COLUMN        of the author,
-  --year COLUMN          of the year (found by their usual names)
+  --year COLUMN          of the year (found by their usual names; empty if the file has none)
   --format FORMAT        csv, json or jsonl (by the name and content of FILE)
   --encoding ENCODING    such as windows-1252 (that of the byte order mark, else UTF-8)
   --delimiter CHARACTER  between the fields of CSV, \\t for a tab (by the header)
+  --header WHAT          yes, or no if the first row of CSV is a book: the columns are "column 1" and so on (yes)
+  --from-line N          leaves out the lines of CSV before line N (1)
   --rejects FILE         where rejected rows go, - for the standard output (books.rejects.csv beside books.csv; in a
                          dry run nowhere)
 
@@ -46,59 +47,59 @@ Exits with code 0 if every row is in the catalogue, otherwise with 1.
 
 export const OPTIONS = {
   'dry-run': { type: 'boolean' },
-  'on-duplicate': { type: 'string' },
-  ids: { type: 'string' },
-  ...Object.fromEntries(FIELD_NAMES.map((name) => [name, { type: 'string' }] as const)),
-  format: { type: 'string' },
-  encoding: { type: 'string' },
-  delimiter: { type: 'string' },
+  ...Object.fromEntries(OPTION_NAMES.map((name) => [name, { type: 'string' }] as const)),
   rejects: { type: 'string' },
 } as const;
 export const OPERANDS = ['FILE'] as const;
 
 export async function run(context: CommandContext, args: Arguments): Promise<number> {
   const { env, signal, times } = context;
-  const options = readOptions(args);
+  const [file = '-'] = args.operands;
+  const { 'dry-run': dryRun, rejects: rejectsFile, ...others } = args.options;
+  const isDryRun = dryRun === true;
+  const wantedRejects = typeof rejectsFile === 'string' ? rejectsFile : undefined;
+  const given = others as GivenOptions;
+  const options = asUsage(() => readOptions(given));
   limitHeapGrowth();
   const url = readSetting('dbUrl', env);
   const at = await readDbUrl(url);
-  const file = options.reading.name;
   const name = file === '-' ? 'stdin' : file;
   const { bytes, size } = await openInput(file, context, signal);
   bytes.on('error', () => {}); // the code that reads gets it
   try {
     const content = createHash('sha256');
-    const reading = await readBooks(hashed(bytes, content), options.reading).catch((error: Error) => {
-      if (signal.aborted) throw new OperatorError('Nothing was imported: stopped.');
-      if (error instanceof InvalidOption) throw new UsageError(error.message);
-      if (error instanceof OperatorError) throw new OperatorError(`${name}: ${error.message}`);
-      throw new OperatorError(`${name} cannot be read: ${reasonOf(error)}.`);
-    });
-    if (reading.keepsIds && options.onDuplicate === 'add') {
+    const reading = await readBooks(hashed(bytes, content), { ...options.reading, name: file }).catch(
+      (error: Error) => {
+        if (signal.aborted) throw new OperatorError('Nothing was imported: stopped.');
+        if (error instanceof InvalidOption) throw new UsageError(error.message);
+        if (error instanceof OperatorError) throw new OperatorError(`${name}: ${error.message}`);
+        throw new OperatorError(`${name} cannot be read: ${reasonOf(error)}.`);
+      },
+    );
+    if (reading.keepsIds && !options.skipsEqual) {
       throw new UsageError(
         'The ids of the file are kept, and each belongs to one book: --on-duplicate add needs --ids new.',
       );
     }
-    const { isDryRun } = options;
-    const rejects = options.rejects ?? (isDryRun ? undefined : rejectsPath(file, reading));
-    const rules = { keepsIds: reading.keepsIds, skipsEqual: options.onDuplicate === 'skip' };
-    const shown = { name, size, rejects, store: describeStore(url), isDryRun, skipsEqual: rules.skipsEqual };
+    const { skipsEqual, skipsDoubtful } = options;
+    const rejects = wantedRejects ?? (isDryRun ? undefined : rejectsPath(file, reading));
+    const shown = { name, size, rejects, store: describeStore(url), isDryRun, skipsEqual, skipsDoubtful };
     const watcher = new ImportReport(context, reading, shown);
     const store = isDryRun
       ? ((await at.openBulk('read', times)) ?? (await openScratch(times)))
       : await at.openBulk('write', times);
     try {
-      const load = await store.load(rules);
+      const load = await store.load({ keepsIds: reading.keepsIds, skipsEqual, skipsDoubtful });
       const work = isDryRun
         ? undefined
         : {
             name: basename(name),
             owner: randomUUID(),
             number: undefined,
-            fingerprint: () => fingerprintOf(content.copy(), options.reading, rules),
+            fingerprint: () => fingerprintOf(content.digest('hex'), given),
             assertNewest: () => store.assertNewest(),
           };
-      const outcome = await importBooks({ reading, load, work, watcher, signal });
+      const outcome = await importBooks({ reading, load, work, watcher, signal, corrections: {} });
       await load.close().catch(() => {}); // after a failure, closing may fail as well
       return await watcher.end(outcome);
     } finally {
@@ -109,48 +110,13 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   }
 }
 
-interface ImportOptions {
-  readonly isDryRun: boolean;
-  readonly onDuplicate: 'skip' | 'add';
-  readonly rejects: string | undefined;
-  readonly reading: ReadingOptions;
-}
-
 /** @throws UsageError */
-function readOptions({ operands: [file = '-'], options }: Arguments): ImportOptions {
-  const delimiter = text(options.delimiter);
-  const formats = FORMATS.map(({ name }) => name);
-  return {
-    isDryRun: options['dry-run'] === true,
-    onDuplicate: choice(options, 'on-duplicate', ['skip', 'add']) ?? 'skip',
-    rejects: text(options.rejects),
-    reading: {
-      name: file,
-      format: choice(options, 'format', formats),
-      encoding: text(options.encoding),
-      delimiter: delimiter === '\\t' ? '\t' : delimiter,
-      columns: Object.fromEntries(FIELD_NAMES.map((name) => [name, text(options[name])])),
-      ids: choice(options, 'ids', ['keep', 'new']),
-    },
-  };
-}
-
-function text(value: string | boolean | undefined): string | undefined {
-  return typeof value === 'string' ? value : undefined;
-}
-
-/** @throws UsageError */
-function choice<Word extends string>(
-  options: Arguments['options'],
-  name: string,
-  words: readonly Word[],
-): Word | undefined {
-  const value = options[name];
-  const found = words.find((word) => word === value);
-  if (found === undefined && value !== undefined) {
-    throw new UsageError(`--${name} must be one of ${words.join(', ')}, not "${value}".`);
+function asUsage<Result>(read: () => Result): Result {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof InvalidOption ? new UsageError(error.message) : error;
   }
-  return found;
 }
 
 async function* hashed(bytes: AsyncIterable<Uint8Array>, hash: Hash): AsyncGenerator<Uint8Array, void, void> {

@@ -123,9 +123,6 @@ const OTHER_THINGS = new Set(
     spel, bordspel, muziek, gra, muzyka, фильм, игра, музыка, видео`).map(plain),
 );
 
-/** Why a row is no book, as one of the columns of `kinds` says. */
-export const NO_BOOK = 'is not a book: leave it empty if the row is one';
-
 export function isOtherThing(kind: string): boolean {
   return kind !== '' && kind.length < SHOWN_LENGTH && OTHER_THINGS.has(plain(kind));
 }

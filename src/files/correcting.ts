@@ -1,6 +1,7 @@
 // Owns: correcting rejected records: in a file of them, or one by one.
 
 import type { Format, ReadBook, Reading, RefusedRecord } from './format.ts';
+import { because, sentenceOf } from './reasons.ts';
 
 /**
  * The name of the file: `books.rejects.csv` for `books.csv` or for itself.
@@ -14,7 +15,10 @@ export function refusedName(name: string | undefined, format: Format): string {
 
 export function asRefused(record: RefusedRecord, { rejects }: Reading): string {
   const { column, reason } = record;
-  return rejects.record(record, column === undefined ? reason : `${column}: ${reason}`);
+  return rejects.record(
+    record,
+    column === undefined ? sentenceOf(reason) : `${column}: ${sentenceOf(reason)}`,
+  );
 }
 
 /** What a person can change of a record: the value of its column, or all of it. */
@@ -46,9 +50,6 @@ export async function correct(
   for await (const { books, refused } of reading.again(original)) found.push(...books, ...refused);
   const [first] = found;
   if (first !== undefined && found.length === 1) return { ...first, line };
-  const reason =
-    first === undefined
-      ? 'is empty'
-      : `is ${found.length} records instead of one: save the refused rows and import that file`;
+  const reason = first === undefined ? because('empty') : because('several-records', found.length);
   return { line, column: undefined, value: '', reason, original, takesReason: false };
 }

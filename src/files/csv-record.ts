@@ -4,6 +4,8 @@
 // Between tabs or bars, a field is quoted if it begins and ends with a quote, and does not have both a line end and the
 // delimiter: joined rows would have both. Any other quote there is an ordinary character.
 
+import { because, type Reason } from './reasons.ts';
+
 const [TAB, LF, CR, BLANK, QUOTE] = [9, 10, 13, 32, 34];
 
 /** Delimiters of programs that write quotes as they are. */
@@ -19,7 +21,7 @@ export interface CsvRecord {
   /** Where the next record begins. */
   readonly next: number;
   /** What is wrong with which field. */
-  readonly fault: { readonly field: number; readonly reason: string } | undefined;
+  readonly fault: { readonly field: number; readonly reason: Reason } | undefined;
   /** Whether a quote is never closed. */
   readonly isOpen: boolean;
 }
@@ -28,7 +30,7 @@ export interface CsvRecord {
 interface Quoted {
   readonly content: string;
   readonly end: number;
-  readonly reason?: string;
+  readonly reason?: Reason;
   readonly isOpen?: boolean;
 }
 
@@ -98,11 +100,10 @@ function readQuoted(
   if (mayBeOrdinary) return undefined;
   if (close === -1) {
     const lines = (text.slice(start).match(/\r\n?|\n/g)?.length ?? 0) + 1;
-    const reason = `has an unclosed quote: it extends to the end of the file, ${lines} line${lines === 1 ? '' : 's'}`;
-    return { content: text.slice(start), end, reason, isOpen: true };
+    return { content: text.slice(start), end, reason: because('quote-open', lines), isOpen: true };
   }
   const last = endOf(text, end, code);
-  return { content: text.slice(start, last), end: last, reason: 'has text after its closing quote' };
+  return { content: text.slice(start, last), end: last, reason: because('quote-text') };
 }
 
 /** The index after the closing quote of a field; -1 if there is none. */

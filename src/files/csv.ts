@@ -11,6 +11,7 @@ import { findColumns, keepsIds, REFUSED, withoutReasons } from './columns.ts';
 import { readHeader } from './csv-header.ts';
 import { type CsvRecord, hasQuoting, readRecord } from './csv-record.ts';
 import type { Format, ReadBook, Reading, RefusedRecord } from './format.ts';
+import { because } from './reasons.ts';
 import { type FileRecord, readBatches, rowOf, shorten } from './rows.ts';
 import type { TextInput } from './text-input.ts';
 
@@ -137,8 +138,8 @@ class CsvRows implements FileRecord {
     const areRows = fault === undefined && this.#lines > 1 && this.#areRows();
     if (this.#isWhole && !areRows) return rowOf(this, this.#input, columns, keepsIds);
     const reason = areRows
-      ? `has ${this.#lines} lines that look like separate rows: remove the quote that joins them, or the line ends`
-      : `has ${fields.length} field${fields.length === 1 ? '' : 's'}, the header has ${names.length}`;
+      ? because('rows-joined', this.#lines)
+      : because('field-count', fields.length, names.length);
     // After an open quote, the reason would be read as part of the field, and after fewer fields as another one. In a
     // malformed record, an earlier reason cannot be distinguished from the other fields.
     const takesReason = this.#isWhole || !(isOpen || this.#own < names.length || fields.length < this.#own);

@@ -3,6 +3,7 @@
 // Does not: take the letters of another encoding for damaged UTF-8.
 
 import { InvalidOption, OperatorError } from '../operator-error.ts';
+import { because, type Reason } from './reasons.ts';
 
 /**
  * The encodings that Node.js decodes as the Encoding Standard says: UTF-8, UTF-16 and those of single bytes. Of others,
@@ -51,6 +52,11 @@ export class Decoder {
     this.#strict = decoderOf(known ?? 'utf-8', true);
   }
 
+  /** Its name in the Encoding Standard. */
+  get encoding(): string {
+    return this.#lenient.encoding;
+  }
+
   /** Whether more text can show that the file is UTF-8 although it is damaged. */
   get isInDoubt(): boolean {
     return this.isDamaged && this.#evidence < CERTAIN;
@@ -87,13 +93,12 @@ export class Decoder {
    * @param line of its record.
    * @throws NotUtf8 when all of the file has been decoded and it is not UTF-8.
    */
-  damageIn(text: string, line: number): string | undefined {
+  damageIn(text: string, line: number): Reason | undefined {
     // By chance, letters of another encoding are also those of UTF-8.
     if (!this.isDamaged || !isBeyondAscii(text)) return undefined;
     this.#damage ??= { place: `${this.unit} ${line}`, text };
     this.assertUtf8();
-    const encoding = this.#lenient.encoding.toUpperCase();
-    return text.includes('\ufffd') ? `has a damaged character: \ufffd is not ${encoding}` : undefined;
+    return text.includes('\ufffd') ? because('damaged', this.encoding.toUpperCase()) : undefined;
   }
 
   /**

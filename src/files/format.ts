@@ -3,6 +3,7 @@
 
 import type { BookFields } from '../books/book.ts';
 import type { Columns, WantedColumns } from './columns.ts';
+import type { Reason, ReasonCode } from './reasons.ts';
 import type { TextInput } from './text-input.ts';
 
 /** A format of files. To add one, write such an object, and name it in `FORMATS` of `reading.ts`. */
@@ -105,6 +106,8 @@ export interface ReadBook extends BookFields, Row {
   readonly id: number | undefined;
   /** Whether its year began at a time that the file has in UTC, as 31 December. */
   readonly isNewYear: boolean;
+  /** Why a person should look at it before it is stored. */
+  readonly doubt: ReasonCode | undefined;
   /** Whether its record ends before a column that is used. */
   readonly isShort?: boolean | undefined;
 }
@@ -114,8 +117,8 @@ export interface RefusedRecord extends Row {
   readonly column: string | undefined;
   /** The value in that column; its beginning if it is long. */
   readonly value: string;
-  /** What is wrong with the value or the record, such as `is not a whole number`. */
-  readonly reason: string;
+  /** What is wrong with the value or the record. */
+  readonly reason: Reason;
   readonly original: string;
   /** Whether the reason can be added to the original and still be distinguished from the rest. */
   readonly takesReason: boolean;

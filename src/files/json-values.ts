@@ -3,6 +3,7 @@
 // Does not: convert numbers and texts into one another, or take an editor or a translator for the author.
 
 import { isJsonObject, type JsonObject } from '../json/parse.ts';
+import type { ReasonCode } from './reasons.ts';
 import { readYear } from './years.ts';
 
 /** Names of members, by the field that each is; the first that is a text counts. */
@@ -53,7 +54,7 @@ function nameOf(author: JsonObject): string | undefined {
  * @returns 0 if the value means that there is no year; a text says why it is not one year; undefined if it is of a kind
  *   that has no year.
  */
-export function readYearIn(value: unknown): number | string | undefined {
+export function readYearIn(value: unknown): number | ReasonCode | undefined {
   if (value === undefined || value === null) return 0;
   if (typeof value === 'string') return readYear(value);
   if (typeof value === 'number') return value;
@@ -71,8 +72,8 @@ export function readYearIn(value: unknown): number | string | undefined {
 }
 
 /** The year that all dates have, but for those without one. */
-function onlyYear(dates: readonly unknown[]): number | string | undefined {
+function onlyYear(dates: readonly unknown[]): number | ReasonCode | undefined {
   const years = new Set(dates.map(readYearIn).filter((year) => year !== 0));
   if (years.size === 0) return 0;
-  return years.size > 1 ? 'is not an unambiguous year' : [...years][0];
+  return years.size > 1 ? 'year-unclear' : [...years][0];
 }

@@ -16,6 +16,7 @@ import {
   type WantedColumns,
 } from './columns.ts';
 import type { Format, ReadBook, Reading, ReadingOptions, RefusedRecord } from './format.ts';
+import { because, type Reason } from './reasons.ts';
 import { readBatches, rowOf, shorten } from './rows.ts';
 import type { TextInput } from './text-input.ts';
 
@@ -242,10 +243,10 @@ function withValue(object: string, key: string, value: string): string {
 }
 
 /** Why a record is no book. */
-function faultOf({ value, text = '' }: JsonRecord): string {
-  if (isJsonObject(value)) return 'has neither a title nor an author nor a year';
-  if (isDeep(text)) return 'is nested too deeply';
-  return NOT_A_NUMBER.test(text) ? 'has NaN or Infinity: write null' : 'is not a JSON object';
+function faultOf({ value, text = '' }: JsonRecord): Reason {
+  if (isJsonObject(value)) return because('no-fields');
+  if (isDeep(text)) return because('too-deep');
+  return because(NOT_A_NUMBER.test(text) ? 'not-a-number' : 'not-an-object');
 }
 
 function textOf({ text, value }: JsonRecord): string {

@@ -1,9 +1,10 @@
 // Owns: which book a record is, whatever its format, or why it is none; and reading records in batches.
 
 import { LAST_SEQUENTIAL_ID, readBookId } from '../books/book.ts';
-import { type Columns, firstYear, isOtherThing, NO_BOOK } from './columns.ts';
+import { type Columns, firstYear, isOtherThing } from './columns.ts';
 import type { ReadBatch, ReadBook, RefusedRecord } from './format.ts';
 import { readAuthors, readYearIn } from './json-values.ts';
+import { because, doubtOf, type Reason, type ReasonCode } from './reasons.ts';
 import type { TextInput } from './text-input.ts';
 import { isNewYear } from './years.ts';
 
@@ -41,26 +42,27 @@ export function rowOf(
 ): ReadBook | RefusedRecord {
   const { line, isShort } = record;
   for (const kind of columns.kinds)
-    if (isOtherThing(`${record.get(kind) ?? ''}`)) return refused(record, input, kind, NO_BOOK);
+    if (isOtherThing(`${record.get(kind) ?? ''}`)) return refused(record, input, kind, 'not-a-book');
   const title = record.get(columns.title) ?? '';
   const author = readAuthors(record.get(columns.author) ?? '');
-  const wrongTitle = faultOf(title, 'is not a string') ?? damageIn(title, line, input);
+  const wrongTitle = faultOf(title, 'title-type') ?? damageIn(title, line, input);
   if (wrongTitle !== undefined) return refused(record, input, columns.title, wrongTitle);
-  const wrongAuthor =
-    faultOf(author, 'is neither a string nor a list of names') ?? damageIn(author, line, input);
+  const wrongAuthor = faultOf(author, 'author-type') ?? damageIn(author, line, input);
   if (wrongAuthor !== undefined) return refused(record, input, columns.author, wrongAuthor);
   const [year, yearColumn] = firstYear(columns, (name) => readYearIn(record.get(name)));
   if (!Number.isSafeInteger(year)) {
-    const reason =
-      typeof year === 'string' ? year : 'is neither a whole number within ±(2^53−1) nor a string';
-    return refused(record, input, yearColumn, reason);
+    return refused(record, input, yearColumn, typeof year === 'string' ? year : 'year-type');
   }
   const id = keepsIds ? readFileId(record.get('id')) : undefined;
-  if (keepsIds && id === undefined) return refused(record, input, 'id', 'is not an id from 1 to 2^52');
-  return {
+  if (keepsIds && id === undefined) return refused(record, input, 'id', 'id-range');
+  const fields = {
     title: textOf('title', title as string, columns),
     author: textOf('author', author as string, columns),
     year: year as number,
+  };
+  return {
+    ...fields,
+    doubt: doubtOf(fields),
     isNewYear: isNewYear(`${record.get(yearColumn) ?? ''}`), // also of an array with one
     id,
     line,
@@ -74,25 +76,25 @@ function refused(
   record: FileRecord,
   input: TextInput,
   column: string | undefined,
-  fault: string,
+  fault: ReasonCode | Reason,
 ): RefusedRecord {
   const { line } = record;
   const value = record.get(column);
-  const reason = damageIn(value, line, input) ?? fault;
+  const reason = damageIn(value, line, input) ?? (typeof fault === 'string' ? because(fault) : fault);
   return { line, column, value: shorten(value), reason, original: record.original(), takesReason: true };
 }
 
 /** Why a value holds damaged bytes, if it is a text that is needed. */
-function damageIn(value: unknown, line: number, input: TextInput): string | undefined {
+function damageIn(value: unknown, line: number, input: TextInput): Reason | undefined {
   const text = input.decoder.isDamaged ? readAuthors(value) : undefined;
   return text === undefined ? undefined : input.decoder.damageIn(text, line);
 }
 
 /** Rule 4. @param otherwise the reason if it is no text. */
-function faultOf(text: unknown, otherwise: string): string | undefined {
+function faultOf(text: unknown, otherwise: ReasonCode): ReasonCode | undefined {
   if (typeof text !== 'string') return otherwise;
-  if (text.includes('\0')) return 'has a NUL character';
-  return text.isWellFormed() ? undefined : 'has a lone surrogate';
+  if (text.includes('\0')) return 'nul';
+  return text.isWellFormed() ? undefined : 'surrogate';
 }
 
 function textOf(field: 'title' | 'author', text: string, { isExport }: Columns): string {

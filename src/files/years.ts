@@ -8,6 +8,7 @@
 // `2010年3月`, `1999 г.`).
 
 import { fold } from '../books/folding.ts';
+import type { ReasonCode } from './reasons.ts';
 
 /** Languages whose names and abbreviations of months are read, as Intl has them. */
 const LANGUAGES =
@@ -122,9 +123,6 @@ const NUMERALS = '〇一二三四五六七八九';
 const EARLIEST = 1500;
 const ANNOUNCED = 5; // years from now
 
-const UNCLEAR = 'is not an unambiguous year';
-const OTHER_CALENDAR = 'is of another calendar: write the year of the Gregorian one';
-
 let monthNames: ReadonlySet<string> | undefined;
 
 /**
@@ -133,25 +131,25 @@ let monthNames: ReadonlySet<string> | undefined;
  * `1997-1998` or `2004, c1999`, is not a year.
  * @returns 0 if the text means that there is no year; the reason if it is not one unambiguous year.
  */
-export function readYear(text: string): number | string {
-  if (text.length > LONGEST) return 'is too long for a year';
+export function readYear(text: string): number | ReasonCode {
+  if (text.length > LONGEST) return 'year-long';
   const trimmed = text.trim();
   if (WHOLE_NUMBER.test(trimmed)) {
     const year = Number(trimmed);
-    return Number.isSafeInteger(year) ? year + 0 : 'is beyond ±(2^53−1)'; // -0 is 0 (rule 3)
+    return Number.isSafeInteger(year) ? year + 0 : 'year-range'; // -0 is 0 (rule 3)
   }
   const number = trimmed.replace(OTHER_MINUS, '-').replace(COMMA_ZERO, '');
   if (number !== trimmed && WHOLE_NUMBER.test(number)) return readYear(number);
   const simple = simplified(number);
   if (NO_YEAR.test(simple) || UNDEFINED.test(simple)) return 0;
   const [, after, before] = WITH_ERA.exec(simple) ?? [];
-  if (ERA_OF_EAST_ASIA.test(simple)) return Number(after ?? before) || OTHER_CALENDAR;
+  if (ERA_OF_EAST_ASIA.test(simple)) return Number(after ?? before) || 'year-calendar';
   const newYear = newYearIn(simple);
   if (newYear !== undefined) return newYear;
   const year = DECADE.test(simple) ? undefined : (readDate(withoutBrackets(simple)) ?? readTwice(simple));
-  if (year === undefined) return DECIMAL.test(simple) ? 'is not a whole number' : UNCLEAR;
+  if (year === undefined) return DECIMAL.test(simple) ? 'year-fraction' : 'year-unclear';
   if (OTHER_DIGITS.test(trimmed) && (year < EARLIEST || year > new Date().getFullYear() + ANNOUNCED))
-    return 'is perhaps of another calendar: write the year of the Gregorian one in digits from 0 to 9';
+    return 'year-perhaps-calendar';
   return year;
 }
 

@@ -1,13 +1,12 @@
 // Owns: the course of an import: each row of a file is read once, put aside in the store, compared with its books, and stored if it
 // is new; and the figures of an import, however it ends.
 
-import type { ReadBook, Reading, RefusedRecord } from '../files/format.ts';
+import { correct } from '../files/correcting.ts';
+import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/format.ts';
+import { because } from '../files/reasons.ts';
 import { shorten } from '../files/rows.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
 import type { Comparison, ImportWork, Load } from '../stores/load.ts';
-
-/** A later year is probably a date in digits, such as 20080914. */
-const LAST_LIKELY_YEAR = 2100;
 
 /** What was found in a file. */
 export interface Figures {
@@ -16,8 +15,6 @@ export interface Figures {
   readonly refused: number;
   /** Rows that end before a column that is used. */
   readonly short: number;
-  /** Books of a year after 2100. */
-  readonly ofTheFuture: number;
   /** Books with a date on 31 December in UTC that is 1 January elsewhere, so that the year is the new one. */
   readonly newYears: number;
 }
@@ -42,6 +39,10 @@ export interface ImportWatcher {
    * process must end.
    */
   read(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
+  /** Called when the file was read. */
+  comparing?(): void;
+  /** @param books how many are stored so far. */
+  stored?(books: number): void;
 }
 
 export interface ImportParts {
@@ -57,12 +58,21 @@ export interface ImportParts {
       })
     | undefined;
   readonly watcher: ImportWatcher;
+  /** Texts in place of the wrong ones, by the lines of their records. */
+  readonly corrections: Readonly<Record<string, string>>;
   /** Ends the work at a point where nothing is half done. */
   readonly signal: AbortSignal;
 }
 
-export async function importBooks({ reading, load, work, watcher, signal }: ImportParts): Promise<Outcome> {
-  let figures: Figures = { rows: 0, refused: 0, short: 0, ofTheFuture: 0, newYears: 0 };
+export async function importBooks({
+  reading,
+  load,
+  work,
+  watcher,
+  signal,
+  corrections,
+}: ImportParts): Promise<Outcome> {
+  let figures: Figures = { rows: 0, refused: 0, short: 0, newYears: 0 };
   let position = 0;
   let comparison: Comparison | undefined;
   let event: number | undefined;
@@ -79,16 +89,24 @@ export async function importBooks({ reading, load, work, watcher, signal }: Impo
       });
       if (batch === undefined) break;
       signal.throwIfAborted();
-      await load.add(batch.books);
-      figures = withBatch(figures, batch.books, batch.refused.length);
+      const { books, refused } = await corrected(batch, reading, corrections);
+      await load.add(books);
+      figures = withBatch(figures, books, refused.length);
       ({ position } = batch);
-      await watcher.read(batch.refused, position, figures.rows);
+      await watcher.read(refused, position, figures.rows);
     }
+    watcher.comparing?.();
     comparison = await load.compare(signal);
     for await (const rows of load.taken()) {
       const refused = rows.map(({ line, id, title, original }): RefusedRecord => {
-        const reason = `belongs to another book: "${shorten(title)}"`;
-        return { line, column: 'id', value: `${id}`, reason, original, takesReason: true };
+        return {
+          line,
+          column: 'id',
+          value: `${id}`,
+          reason: because('id-taken', shorten(title)),
+          original,
+          takesReason: true,
+        };
       });
       figures = { ...figures, refused: figures.refused + refused.length };
       await watcher.read(refused, position, figures.rows);
@@ -97,6 +115,7 @@ export async function importBooks({ reading, load, work, watcher, signal }: Impo
       const whole = { ...work, fingerprint: work.fingerprint() };
       await load.store(whole, signal, (number, books) => {
         [event, stored] = [number, books];
+        watcher.stored?.(books);
       });
     }
   } catch (error) {
@@ -116,7 +135,23 @@ function withBatch(figures: Figures, books: readonly ReadBook[], refused: number
     rows: figures.rows + books.length + refused,
     refused: figures.refused + refused,
     short: figures.short + books.filter(({ isShort }) => isShort).length,
-    ofTheFuture: figures.ofTheFuture + books.filter(({ year }) => year > LAST_LIKELY_YEAR).length,
     newYears: figures.newYears + books.filter(({ isNewYear }) => isNewYear).length,
   };
+}
+
+/** Reads the records again that a person has corrected. */
+async function corrected(
+  { books, refused }: ReadBatch,
+  reading: Reading,
+  corrections: ImportParts['corrections'],
+): Promise<Pick<ReadBatch, 'books' | 'refused'>> {
+  if (!refused.some(({ line }) => corrections[line] !== undefined)) return { books, refused };
+  const [right, wrong] = [[...books], [] as RefusedRecord[]];
+  for (const record of refused) {
+    const text = corrections[record.line];
+    const read = text === undefined ? record : await correct(record, text, reading);
+    if ('reason' in read) wrong.push(read);
+    else right.push(read);
+  }
+  return { books: right.sort((one, other) => one.line - other.line), refused: wrong };
 }

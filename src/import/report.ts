@@ -6,6 +6,7 @@
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
 import { keepsIds, list, namesOf, REFUSED } from '../files/columns.ts';
 import type { Reading, RefusedRecord } from '../files/format.ts';
+import { sentenceOf } from '../files/reasons.ts';
 import { shorten } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
@@ -25,12 +26,6 @@ const MESSAGE_BACKLOG = 1024 * 1024;
 /** What the result says of some rows: of one, of several, and the rest of the sentence. */
 const REMARKS = [
   ['short', 'row ends', 'rows end', 'before the last column in use: what is missing was read as empty.'],
-  [
-    'ofTheFuture',
-    'book has a year',
-    'books have years',
-    'after 2100: are these dates? --year names another column.',
-  ],
   [
     'newYears',
     'date in UTC, on 31 December, is',
@@ -52,6 +47,7 @@ export interface ReportOptions {
   readonly store: string;
   readonly isDryRun: boolean;
   readonly skipsEqual: boolean;
+  readonly skipsDoubtful: boolean;
   /** Bytes of the file, if they are known. */
   readonly size: number | undefined;
   /** The path for rejected rows; undefined if they are not kept. */
@@ -97,7 +93,11 @@ export class ImportReport implements ImportWatcher {
     for (const { line, column, value, reason } of refused) {
       this.#refused += 1;
       if (stderr.isTTY && this.#refused > SHOWN_REFUSALS) continue;
-      const what = [column, value === '' && column === undefined ? undefined : `"${value}"`, reason];
+      const what = [
+        column,
+        value === '' && column === undefined ? undefined : `"${value}"`,
+        sentenceOf(reason),
+      ];
       const said = what.filter((part) => part !== undefined).join(' ');
       this.#progress.line(`${this.#options.name}${unit === 'line' ? ':' : `, ${unit} `}${line}: ${said}`);
       if (stderr.writableLength > MESSAGE_BACKLOG) await Promise.race([untilRead(stderr), stop]);
@@ -119,10 +119,12 @@ export class ImportReport implements ImportWatcher {
     if (this.#output.stderr.isTTY && refused > SHOWN_REFUSALS) {
       this.#warn(`and ${refused - SHOWN_REFUSALS} more rejected rows.`);
     }
-    const { isDryRun } = this.#options;
+    const { isDryRun, skipsDoubtful } = this.#options;
     if (isDryRun) this.#say('Dry run: nothing was stored. Without --dry-run:');
     const imported = isDryRun && failure === undefined ? (comparison?.fresh.count ?? 0) : stored;
-    const known = failure === undefined ? ` ${read - refused - imported} already there,` : '';
+    const doubtful = comparison?.doubtful ?? 0;
+    const there = read - refused - imported - (skipsDoubtful ? doubtful : 0);
+    const known = failure === undefined ? ` ${there} already there,` : '';
     this.#say(`${counted(read, 'row')} read: ${imported} imported,${known} ${refused} refused.`);
     for (const name of FIELD_NAMES) {
       const lacking = failure === undefined ? (comparison?.fresh.lacking[name] ?? 0) : 0;
@@ -137,6 +139,11 @@ export class ImportReport implements ImportWatcher {
       const to = rejects === '-' ? 'the standard output' : rejects;
       this.#say(`${rows} written to ${to}${isDryRun || rejects === '-' ? '' : advice}.`);
     }
+    const doubts = `${counted(doubtful, 'new book')} without a title or with an unlikely year`;
+    if (doubtful > 0)
+      this.#say(
+        `${doubts}: ${skipsDoubtful ? 'left out' : 'look at them, or leave them out with --doubtful skip'}.`,
+      );
     const remarked = { ...figures, taken: comparison?.taken ?? 0 };
     for (const [name, one, several, rest] of REMARKS)
       if (remarked[name] > 0) this.#say(`${counted(remarked[name], one, several)} ${rest}`);

@@ -23,6 +23,8 @@ export interface LoadRules {
   readonly keepsIds: boolean;
   /** Without ids: whether rows are left out that equal a book or an earlier row in title, author and year. */
   readonly skipsEqual: boolean;
+  /** Whether rows with a doubt are left out. */
+  readonly skipsDoubtful: boolean;
 }
 
 export interface LoadRow extends BookFields {
@@ -31,17 +33,33 @@ export interface LoadRow extends BookFields {
   readonly id: number | undefined;
   /** As it stands in the file; kept with `keepsIds`. */
   readonly original: string | undefined;
+  /** A code. */
+  readonly doubt: string | undefined;
 }
 
-/** Which of the rows are new, and how many are not. */
+/** Which of the rows become books, and how many do not. */
 export interface Comparison {
   readonly fresh: StoredBooks;
+  /** New rows with a doubt: they are among `fresh`, unless they are left out. */
+  readonly doubtful: number;
   /** Rows that equal a book. */
   readonly here: number;
   /** Rows that equal an earlier row, and no book. */
   readonly repeated: number;
   /** Rows whose ids belong to other books, or to other rows before them. */
   readonly taken: number;
+}
+
+export interface Sample extends BookFields {
+  readonly line: number;
+  readonly doubt: string | null;
+}
+
+/** Rows of a file: the new ones without a doubt, those with one, and those that equal a book or an earlier row. */
+export interface Samples {
+  readonly fresh: readonly Sample[];
+  readonly doubtful: readonly Sample[];
+  readonly here: readonly Sample[];
 }
 
 /** A row whose id belongs to another book. */
@@ -69,6 +87,9 @@ export interface Load {
 
   /** Called once, after all rows were added. */
   compare(signal: AbortSignal): Promise<Comparison>;
+
+  /** The first rows of each kind, at most as many. */
+  samples(most: number): Promise<Samples>;
 
   /** The rows whose ids are taken, ascending by line. */
   taken(): AsyncIterable<readonly TakenRow[]>;

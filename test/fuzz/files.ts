@@ -5,6 +5,7 @@ import { asCsvFields, asJson } from '../../src/books/line.ts';
 import { asRefused, correct, correctable } from '../../src/files/correcting.ts';
 import { readRecord } from '../../src/files/csv-record.ts';
 import type { ReadBook, RefusedRecord } from '../../src/files/format.ts';
+import { because, sentenceOf } from '../../src/files/reasons.ts';
 import { readYear } from '../../src/files/years.ts';
 import { type Options, type Outcome, read as readAll } from '../support/files.ts';
 import { assertSame, type Input, messageFor, type Reader } from './reader.ts';
@@ -112,7 +113,7 @@ async function refusedAgain(_: Buffer, { reading, refused }: Found, options: Opt
   });
   // The number of fields differs, with that of the reason.
   const reasons = (list: readonly RefusedRecord[]) =>
-    list.map(({ reason }) => reason.replace(/^has \d+ fields?.*/, ''));
+    list.map(({ reason }) => (reason.code === 'field-count' ? '' : sentenceOf(reason)));
   if (again.reading === undefined) return; // without the accepted records, columns may be missing
   assertSame([reasons(again.refused), again.books, again.fault], [reasons(refused), [], undefined], file);
 }
@@ -121,7 +122,7 @@ async function refusedAgain(_: Buffer, { reading, refused }: Found, options: Opt
 async function corrected(_: Buffer, { reading, refused }: Found): Promise<void> {
   if (!reading?.format.isTable) return;
   for (const record of refused) {
-    if (!record.takesReason || record.reason.includes('quote')) continue; // a person may mean the quotes
+    if (!record.takesReason || /^quote|^rows/.test(record.reason.code)) continue; // a person may mean the quotes
     const again = await correct(record, correctable(record, reading).text, reading);
     if (!('reason' in again)) throw new Error(`${JSON.stringify(record)} becomes a book by no correction`);
   }
@@ -197,7 +198,7 @@ export const year: Reader = ({ content }) => {
   const text = content.toString();
   const found = readYear(text);
   if (typeof found === 'string') {
-    if (!REASON.test(found)) throw new Error(`no reason: ${found}`);
+    if (!REASON.test(sentenceOf(because(found)))) throw new Error(`no reason: ${found}`);
     return;
   }
   if (!Number.isSafeInteger(found) || Object.is(found, -0)) throw new Error(`no year: ${found}`);

@@ -1,4 +1,4 @@
-// The logic of the page, in Node.js: how it reads what a person writes into a field, shows what is stored and doubts it, what it
+// The logic of the page, in Node.js: how it reads what a person writes into a field, shows what is stored, what it
 // asks the service for, in which order it takes back changes, and after which errors it tries again.
 
 import assert from 'node:assert/strict';
@@ -14,7 +14,6 @@ const load = (path: string) => import(pathTo(`page/${path}`));
 const { readFields } = await load('changes/book-fields.ts');
 const { fieldText } = await load('elements/text.ts');
 const { keyOf } = await load('import/calls.ts');
-const { doubtOf } = await load('import/doubts.ts');
 const { searchesOf, viewOf } = await load('list/view.ts');
 const { Shelf } = await load('list/shelf.ts');
 const { Undo } = await load('changes/undo.ts');
@@ -60,14 +59,6 @@ test('blanks around a text make no other book; nothing else is equal', () => {
     { title: 'EmmaJane', author: '' },
   ];
   for (const other of others) assert.notEqual(keyOf({ ...emma, ...other }), keyOf(emma));
-});
-
-test('a book of a file is doubtful without a title, or in a year that is more often a mistake', () => {
-  const next = new Date().getFullYear() + 1;
-  const isDoubtful = (year: number, title = 'Emma') => doubtOf({ title, author: '', year }) !== undefined;
-  for (const year of [0, -3000, 100, 1815, next]) assert.equal(isDoubtful(year), false, String(year));
-  for (const year of [-3001, 1, 99, next + 10, 9780141439587]) assert.ok(isDoubtful(year), String(year));
-  assert.ok(isDoubtful(1815, ''));
 });
 
 test('rule F3: of more than 16 different words, the first 16 are searched for', () => {

@@ -2,6 +2,7 @@
 
 import type { ReadBatch, ReadBook, Reading, ReadingOptions, RefusedRecord } from '../../src/files/format.ts';
 import { readBooks } from '../../src/files/reading.ts';
+import { sentenceOf } from '../../src/files/reasons.ts';
 import { OperatorError } from '../../src/operator-error.ts';
 
 export type Content = string | Buffer;
@@ -56,7 +57,9 @@ export function inShort({ books }: Pick<Outcome, 'books'>): string[] {
 /** `line column "value" reason` of each rejected record. */
 export function refusalsOf({ refused }: Outcome): string[] {
   return refused.map(({ line, column, value, reason }) =>
-    column === undefined ? `${line} ${reason}` : `${line} ${column} "${value}" ${reason}`,
+    column === undefined
+      ? `${line} ${sentenceOf(reason)}`
+      : `${line} ${column} "${value}" ${sentenceOf(reason)}`,
   );
 }
 

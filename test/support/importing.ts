@@ -28,7 +28,7 @@ export async function storeWith(books: readonly Book[], freshUrl = SQLITE.freshU
 export function manyRows(count: number): string {
   const rows = Array.from(
     { length: count },
-    (_, at) => `"A book of number ${at}",somebody,${(at % 2000) + 1}\n`,
+    (_, at) => `"A book of number ${at}",somebody,${(at % 1900) + 101}\n`,
   );
   return `title,author,year\n${rows.join('')}`;
 }
@@ -61,9 +61,11 @@ export async function importRows(
     onStored = (_: number, __: number) => {},
   } = {},
 ): Promise<void> {
-  const load = await store.load({ keepsIds: false, skipsEqual });
+  const load = await store.load({ keepsIds: false, skipsEqual, skipsDoubtful: false });
   try {
-    await load.add(rows.map((row, at) => ({ ...row, line: at + 2, id: undefined, original: undefined })));
+    await load.add(
+      rows.map((row, at) => ({ ...row, line: at + 2, id: undefined, original: undefined, doubt: undefined })),
+    );
     await load.compare(signal);
     await load.store({ name: 'rows', fingerprint, owner: randomUUID(), number: undefined }, signal, onStored);
   } finally {

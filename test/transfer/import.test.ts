@@ -270,7 +270,7 @@ describe('import', () => {
     }
   });
 
-  test('the report names years that are probably dates', async () => {
+  test('the report counts years that are probably dates, and these may be left out', async () => {
     const folder = folderWith({
       'books.jsonl': '{"title":"a"}\n{"title":"Emma","author":"a","year":18151223}\n',
     });
@@ -279,9 +279,15 @@ describe('import', () => {
       stdout:
         '2 rows read: 2 imported, 0 already there, 0 refused.\n' +
         '1 without an author: stored as "".\n1 without a year: stored as 0.\n' +
-        '1 book has a year after 2100: are these dates? --year names another column.\n',
+        '1 new book without a title or with an unlikely year: look at them, or leave them out with --doubtful skip.\n',
       stderr: 'books.jsonl: JSON Lines, title from "title", author from "author", year from "year"\n',
     });
+    const url = await SQLITE.freshUrl();
+    const { code, stdout } = await importing(url, folder, 'books.jsonl --doubtful skip');
+    assert.deepEqual(
+      [code, stdout.split('\n')[0]],
+      [0, '2 rows read: 1 imported, 0 already there, 0 refused.'],
+    );
   });
 
   test('midnight of New Year elsewhere, which the file has in UTC as 31 December, is of the new year, and counted', async () => {

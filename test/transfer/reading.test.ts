@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { asRefused, correct, correctable } from '../../src/files/correcting.ts';
 import type { ReadBook, RefusedRecord } from '../../src/files/format.ts';
+import { because, doubtOf, type ReasonCode, sentenceOf } from '../../src/files/reasons.ts';
 import { readYear } from '../../src/files/years.ts';
 import { Rejects, rejectsPath } from '../../src/import/rejects.ts';
 import { type Content, casesOf, inShort, read, refusalsOf } from '../support/files.ts';
@@ -126,7 +127,8 @@ describe('years', () => {
   };
   test('that are not certain', () => {
     for (const [reason, texts] of Object.entries(REFUSED)) {
-      for (const text of texts) assert.equal(readYear(text), reason, JSON.stringify(text));
+      for (const text of texts)
+        assert.equal(sentenceOf(because(readYear(text) as ReasonCode)), reason, JSON.stringify(text));
     }
   });
 });
@@ -382,7 +384,7 @@ describe('ids', () => {
     for (const content of [`id,title,author,year\n${rows.join('')}`, json.map(ofJson).join('')]) {
       const { books, refused } = await read(content);
       assert.deepEqual([books.map(({ id }) => id), refused.length], [right.map(Number), 8]);
-      assert.equal(refused.at(-1)?.reason, 'is not an id from 1 to 2^52');
+      assert.equal(refused.at(-1)?.reason.code, 'id-range');
     }
   });
 });
@@ -443,7 +445,8 @@ nonsense
   });
 
   test('have U+FFFD for damaged bytes, and are rejected for it again until they are corrected', async () => {
-    const reasons = (list: readonly RefusedRecord[]) => list.map(({ value, reason }) => [value, reason]);
+    const reasons = (list: readonly RefusedRecord[]) =>
+      list.map(({ value, reason }) => [value, sentenceOf(reason)]);
     for (const [name, content] of [
       ['a.csv', 'title,x\nCaf\xe9,x\nb,\xff\nok \xc3,x\nb,\xc3\xa9\xc3\xa9\xc3\xa9\n'],
       [
@@ -550,7 +553,7 @@ nonsense
       const [record] = refused as [RefusedRecord];
       assert.equal(correctable(record, reading).text, shown);
       const result = await correct(record, text, reading);
-      if ('reason' in result) assert.deepEqual([result.reason, result.original], [found, text]);
+      if ('reason' in result) assert.deepEqual([sentenceOf(result.reason), result.original], [found, text]);
       else assert.deepEqual(inShort({ books: [result] }), [found]);
     }
   });
@@ -561,4 +564,12 @@ nonsense
     assert.match(asRefused(record, reading), /^\{"title":1 {1000000},"refused":"title: is not a string"\}$/);
     assert.equal((await correct(record, '2', reading)).line, 1);
   });
+});
+
+test('a book is doubtful without a title, or in a year that is more often a mistake', () => {
+  const next = new Date().getFullYear() + 1;
+  const isDoubtful = (year: number, title = 'Emma') => doubtOf({ title, year }) !== undefined;
+  for (const year of [0, -3000, 100, 1815, next]) assert.equal(isDoubtful(year), false, String(year));
+  for (const year of [-3001, 1, 99, next + 10, 9780141439587]) assert.ok(isDoubtful(year), String(year));
+  assert.ok(isDoubtful(1815, ''));
 });

@@ -20,6 +20,8 @@ import {
   type LoadRow,
   type LoadRules,
   REPEATED,
+  type Sample,
+  type Samples,
   SHOWN_TITLE,
   storedBooks,
   TAKEN,
@@ -35,10 +37,10 @@ const TAKEN_ROWS = 100;
 // `HERE`, the lower number.
 const TABLES = `
   create temporary table aside on commit drop as
-    select null::bigint as line, null::bigint as book, ${FIELDS}, null::text as original from books with no data;
+    select null::bigint as line, null::bigint as book, ${FIELDS}, null::text as original, null::text as doubt from books with no data;
   alter table aside add row bigint generated always as identity;
   create temporary table known (row bigint not null, what integer not null, title text) on commit drop`;
-const COPY = `copy aside (line, book, ${FIELDS}, original) from stdin with (format csv, encoding 'UTF8')`;
+const COPY = `copy aside (line, book, ${FIELDS}, original, doubt) from stdin with (format csv, encoding 'UTF8')`;
 
 /** Rows that equal an earlier one: their texts are compared only if their hashes are equal. */
 const hash = (row: string) => `hash_record_extended(row(${FIELD_NAMES.map((name) => `${row}${name}`)}), 0)`;
@@ -63,7 +65,8 @@ const FIND_IDS_REPEATED = `
     where aside.row > several.row and not exists (select from known where known.row = aside.row)`;
 
 const IS_NEW = 'not exists (select from known where known.row = aside.row)';
-const COUNT_FRESH = `select ${COUNTS} from aside where ${IS_NEW}`;
+const COUNT_DOUBTFUL = `select count(*) as doubtful from aside where ${IS_NEW} and doubt is not null`;
+const SAMPLE = `select line, ${FIELDS}, doubt from aside where`;
 const COUNT_KNOWN = `
   select count(*) filter (where what = ${HERE}) as here, count(*) filter (where what = ${REPEATED}) as repeated,
     count(*) filter (where what = ${TAKEN}) as taken
@@ -72,8 +75,8 @@ const FIND_TAKEN = `
   select row, line, book as id, known.title, original from known join aside using (row)
   where row > $1 and what = ${TAKEN} order by row limit ${TAKEN_ROWS}`;
 
-const STORE = `insert into books (${FIELDS}) select ${FIELDS} from aside where ${IS_NEW} order by row`;
-const STORE_WITH_IDS = `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} from aside where ${IS_NEW} order by row`;
+const STORE = `insert into books (${FIELDS}) select ${FIELDS} from aside where`;
+const STORE_WITH_IDS = `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} from aside where`;
 
 /** The catalogue that a load stores into. */
 export interface LoadTarget {
@@ -118,7 +121,7 @@ export class PostgresLoad implements Load {
   async add(rows: readonly LoadRow[]): Promise<void> {
     const lines = rows.map((row) => {
       const kept = row.original === undefined ? '' : quoted(row.original);
-      return `${row.line},${row.id ?? ''},${asCsvFields(row).slice(0, -1)},${kept}\n`;
+      return `${row.line},${row.id ?? ''},${asCsvFields(row).slice(0, -1)},${kept},${row.doubt ?? ''}\n`;
     });
     if (!this.#lines.write(lines.join(''))) await Promise.race([once(this.#lines, 'drain'), this.#copying]);
   }
@@ -133,9 +136,21 @@ export class PostgresLoad implements Load {
       await query(step);
     }
     await query('analyze known');
-    const fresh = storedBooks((await query<Counts>(COUNT_FRESH))[0] as Counts);
+    const [counts] = await query<Counts>(`select ${COUNTS} from aside where ${this.#becomesBook}`);
+    const fresh = storedBooks(counts as Counts);
     this.#fresh = fresh.count;
-    return { fresh, ...((await query(COUNT_KNOWN))[0] as Omit<Comparison, 'fresh'>) };
+    const others = { ...(await query(COUNT_DOUBTFUL))[0], ...(await query(COUNT_KNOWN))[0] };
+    return { fresh, ...(others as Omit<Comparison, 'fresh'>) };
+  }
+
+  async samples(most: number): Promise<Samples> {
+    const rowsThat = (condition: string) =>
+      this.#target.query<Sample>(`${SAMPLE} ${condition} order by row limit $1`, [most]);
+    return {
+      fresh: await rowsThat(`${IS_NEW} and doubt is null`),
+      doubtful: await rowsThat(`${IS_NEW} and doubt is not null`),
+      here: await rowsThat(`row in (select row from known where what <> ${TAKEN})`),
+    };
   }
 
   async *taken(): AsyncGenerator<readonly TakenRow[], void, void> {
@@ -177,7 +192,9 @@ export class PostgresLoad implements Load {
   async #storeAs(number: number, name: string, log: PostgresLogWriter): Promise<void> {
     await log.begin('import', name, number);
     for (const shard of log.shards.all) await log.join(shard);
-    const stored = await this.#target.client.query(this.#rules.keepsIds ? STORE_WITH_IDS : STORE);
+    const stored = await this.#target.client.query(
+      `${this.#rules.keepsIds ? STORE_WITH_IDS : STORE} ${this.#becomesBook} order by row`,
+    );
     assertAllTaken(stored.rowCount ?? 0, this.#fresh);
     for (const shard of log.shards.all) await log.leave(shard);
     await log.end(number, this.#fresh);
@@ -187,6 +204,11 @@ export class PostgresLoad implements Load {
     this.#lines.destroy();
     await this.#copying.catch(() => {});
     await this.#target.rollBack();
+  }
+
+  /** A condition of the rows that become books. */
+  get #becomesBook(): string {
+    return this.#rules.skipsDoubtful ? `${IS_NEW} and doubt is null` : IS_NEW;
   }
 
   async #steps(): Promise<readonly string[]> {

@@ -19,6 +19,8 @@ import {
   type LoadRow,
   type LoadRules,
   REPEATED,
+  type Sample,
+  type Samples,
   SHOWN_TITLE,
   storedBooks,
   TAKEN,
@@ -48,7 +50,7 @@ const TABLES = `
   pragma temp_store = file;
   pragma temp.journal_mode = off;
   pragma temp.cache_size = -16384;
-  create temporary table aside (id integer primary key, line, book, ${FIELDS}, original);
+  create temporary table aside (id integer primary key, line, book, ${FIELDS}, original, doubt);
   create temporary table known (id integer primary key, what, title)`;
 const DROP =
   'drop table if exists temp.aside; drop table if exists temp.known; drop table if exists temp.years';
@@ -85,24 +87,26 @@ const FIND_IDS_REPEATED = `
     where aside.id > several.id`;
 
 const IS_NEW = 'id not in (select id from known)';
-const COUNT_FRESH = `select ${COUNTS} from aside where ${IS_NEW}`;
+const COUNT_DOUBTFUL = `select count(*) as value from aside where ${IS_NEW} and doubt is not null`;
 const COUNT_KNOWN = `
   select count(*) filter (where what = ${HERE}) as here, count(*) filter (where what = ${REPEATED}) as repeated,
     count(*) filter (where what = ${TAKEN}) as taken from known`;
+const SAMPLE = `select line, ${FIELDS}, doubt from aside where`;
 const FIND_TAKEN = `
   select known.id as "row", line, book as id, known.title, original from known cross join aside using (id)
   where known.id > ? and what = ${TAKEN} order by known.id limit ${TAKEN_ROWS}`;
 
-const OF_STEP = `from aside where id > ? and id <= ? and ${IS_NEW}`;
-const COUNT_STEP = `select count(*) as value ${OF_STEP}`;
-const STORE = `insert into books (${FIELDS}) select ${FIELDS} ${OF_STEP} order by id`;
+/** The rows of a range that become books. */
+const ofStep = (rows: string) => `from aside where id > ? and id <= ? and ${rows}`;
+const store = (rows: string) => `insert into books (${FIELDS}) select ${FIELDS} ${ofStep(rows)} order by id`;
 /** With ids below the very high ones of another program, after which SQLite would continue. It takes half as long again. */
-const STORE_BELOW = `
-  insert into books (${ID_AND_FIELDS}) select (${LAST_ID}) + row_number() over (order by id), ${FIELDS} ${OF_STEP} order by id`;
+const storeBelow = (rows: string) => `
+  insert into books (${ID_AND_FIELDS}) select (${LAST_ID}) + row_number() over (order by id), ${FIELDS} ${ofStep(rows)} order by id`;
 const IS_BELOW = `
   select max((select coalesce(max(seq), 0) from sqlite_sequence where name = 'books'), (select coalesce(max(id), 0) from books))
     > (${LAST_ID}) as value`;
-const STORE_WITH_IDS = `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} ${OF_STEP} order by id`;
+const storeWithIds = (rows: string) =>
+  `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} ${ofStep(rows)} order by id`;
 
 type Done = Pick<KeptImport, 'number' | 'rows' | 'books' | 'state'>;
 
@@ -147,9 +151,25 @@ export class SqliteLoad implements Load {
   async compare(signal: AbortSignal): Promise<Comparison> {
     if (this.#rules.keepsIds) await this.#compareIds(signal);
     else if (this.#comparesFields) await this.#compareFields(signal);
-    const fresh = storedBooks(this.#prepare(COUNT_FRESH).get() as unknown as Counts);
+    const counts = `select ${COUNTS} from aside where ${this.#becomesBook}`;
+    const fresh = storedBooks(this.#prepare(counts).get() as unknown as Counts);
+    const doubtful = this.#number(COUNT_DOUBTFUL);
     this.#fresh = fresh.count;
-    return { fresh, ...(this.#prepare(COUNT_KNOWN).get() as unknown as Omit<Comparison, 'fresh'>) };
+    return {
+      fresh,
+      doubtful,
+      ...(this.#prepare(COUNT_KNOWN).get() as unknown as Omit<Comparison, 'fresh' | 'doubtful'>),
+    };
+  }
+
+  async samples(most: number): Promise<Samples> {
+    const rowsThat = (condition: string) =>
+      this.#prepare(`${SAMPLE} ${condition} order by id limit ?`).all(most) as unknown as Sample[];
+    return {
+      fresh: rowsThat(`${IS_NEW} and doubt is null`),
+      doubtful: rowsThat(`${IS_NEW} and doubt is not null`),
+      here: rowsThat(`id in (select id from known where what <> ${TAKEN})`),
+    };
   }
 
   async *taken(): AsyncGenerator<readonly TakenRow[], void, void> {
@@ -215,14 +235,17 @@ export class SqliteLoad implements Load {
     // Others may have stored equal books since the comparison.
     if (rows === 0 && this.#comparesFields) this.#findHere(this.#comparedTo, Number.MAX_SAFE_INTEGER);
     if ((await logWriter.resume(number)) === undefined) await logWriter.begin('import', name, number);
-    const withNewIds = this.#number(IS_BELOW) === 1 ? STORE_BELOW : STORE;
-    const insert = this.#prepare(this.#rules.keepsIds ? STORE_WITH_IDS : withNewIds);
+    const withNewIds = this.#number(IS_BELOW) === 1 ? storeBelow : store;
+    const insert = this.#prepare((this.#rules.keepsIds ? storeWithIds : withNewIds)(this.#becomesBook));
     const end = performance.now() + times.bulkTransaction;
     while (stored < left && rows < this.#rows && (rows === done.rows || performance.now() < end)) {
       stored += Number(insert.run(rows, rows + STORED_ROWS).changes);
       rows += STORED_ROWS;
     }
-    assertAllTaken(stored, this.#number(COUNT_STEP, done.rows, rows));
+    assertAllTaken(
+      stored,
+      this.#number(`select count(*) as value ${ofStep(this.#becomesBook)}`, done.rows, rows),
+    );
     bookLog.noteNew();
     await logWriter.end(number, stored);
     const books = done.books + stored;
@@ -233,6 +256,11 @@ export class SqliteLoad implements Load {
 
   async close(): Promise<void> {
     this.#target.db.exec(DROP);
+  }
+
+  /** A condition of the rows that become books. */
+  get #becomesBook(): string {
+    return this.#rules.skipsDoubtful ? `${IS_NEW} and doubt is null` : IS_NEW;
   }
 
   get #comparesFields(): boolean {
@@ -279,7 +307,11 @@ export class SqliteLoad implements Load {
 
 type Column = readonly [name: string, read: (row: LoadRow) => string | number | null];
 const FIELD_COLUMNS: readonly Column[] = FIELD_NAMES.map((name) => [name, (row) => row[name]]);
-const WITHOUT_IDS: readonly Column[] = [['line', ({ line }) => line], ...FIELD_COLUMNS];
+const WITHOUT_IDS: readonly Column[] = [
+  ['line', ({ line }) => line],
+  ...FIELD_COLUMNS,
+  ['doubt', ({ doubt }) => doubt ?? null],
+];
 const WITH_IDS: readonly Column[] = [
   ...WITHOUT_IDS,
   ['book', ({ id }) => id ?? null],
