@@ -29,7 +29,7 @@ const FILES = [
 const SITE = `site/dist/${version}`;
 
 /** The programs of threads, as `threadProgram` gets them. */
-const THREADS = ['src/stores/sqlite/checkpoints.ts', 'src/stores/sqlite/finder.ts'];
+const THREADS = ['src/import/thread.ts', 'src/stores/sqlite/checkpoints.ts', 'src/stores/sqlite/finder.ts'];
 
 const MAIN = "import { runProcess } from './src/process.ts'; await runProcess();";
 

@@ -134,6 +134,13 @@ export const SETTINGS = {
   },
   bodyLimit: wholeNumber('BODY_LIMIT', 'largest request body, in bytes', MIB, 1, 256 * MIB),
   bulkLimit: wholeNumber('BULK_LIMIT', 'largest body with many books, in bytes', 16 * MIB, 1, 128 * MIB),
+  importLimit: wholeNumber(
+    'IMPORT_LIMIT',
+    'largest file of `POST /import`, and all such files together, in bytes',
+    1024 * MIB,
+    1,
+    4096 * MIB - 1,
+  ),
   headerLimit: wholeNumber('HEADER_LIMIT', 'largest request line and headers, in bytes', 16_384, 1024, MIB),
 } as const satisfies Readonly<Record<string, Setting>>;
 

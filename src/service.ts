@@ -3,6 +3,8 @@
 // Does not: have metrics with secrets, or with labels whose values a client can make up.
 
 import { BlockList, isIPv6 } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { buildApp } from './api/app.ts';
 import { RequestCounts } from './api/request-counts.ts';
@@ -14,6 +16,7 @@ import { Catalogue } from './books/catalogue.ts';
 import type { Config } from './config.ts';
 import type { Counts } from './counts.ts';
 import { roomForMore } from './http/room.ts';
+import { Imports } from './import/imports.ts';
 import { listen, listenIfFree, PortRefused } from './listen.ts';
 import type { Log } from './log/log.ts';
 import { type MetricName, metric } from './metrics/descriptions.ts';
@@ -69,10 +72,20 @@ export async function startService(
     onSyncFailed: endAfterFailedSync,
   });
   const catalogue = new Catalogue(store, times.books, roomForMore);
+  const imports = new Imports({
+    changes: store.log,
+    dbUrl: config.dbUrl,
+    limit: config.importLimit,
+    folder: process.env.TMPDIR || (storeAt.file === undefined ? tmpdir() : dirname(storeAt.file)),
+    most: storeAt.file === undefined ? 2 : 1,
+    log,
+    times,
+  });
   const requests = new RequestCounts();
   const guard = new LoginGuard(times.auth);
   const app = buildApp({
     catalogue,
+    imports,
     tokens: new Tokens(config.signingSecret, times.auth, config.previousSigningSecret),
     checkCredentials: credentialCheck(config.username, config.password),
     guard,
@@ -142,7 +155,9 @@ export async function startService(
     async close() {
       const { lastRequest, grace } = times.service;
       catalogue.close();
+      const imported = imports.close();
       await Promise.all(served.map((http) => http.close(lastRequest, grace)));
+      await within(times.imports.grace, imported);
       // If a disk hangs, so would the exit: the command ends the process then.
       await (store.holdsProcess ? store.close() : within(times.service.storeGrace, store.close()));
       measurement.stop();

@@ -148,6 +148,13 @@ export const TIMES = {
   metrics: {
     look: 20, // between two measurements of the event loop delay
   },
+  imports: {
+    answer: 4 * SECOND, // for an import to end before it is answered; it continues
+    look: SECOND, // between two looks at what other processes want of files that this one has, and two notes of progress
+    seen: 3 * SECOND, // between two notes that a file is still here
+    held: 10 * MINUTE, // the file of an import that is not stored
+    grace: 4 * SECOND, // at the end, for an import to stop between two steps
+  },
   terminal: {
     draw: 100, // between two drawings of the progress
   },

@@ -16,6 +16,7 @@ import * as answers from './envelope.ts';
 import type { AppParts, Exchange, Handler } from './exchange.ts';
 import { faultAnswers } from './faults.ts';
 import { readChanges, readEvent, readHistory, undoChanges } from './history.ts';
+import { continueImport, importFile, listImports, readImportOf } from './import.ts';
 import { logIn } from './login.ts';
 
 interface Route {
@@ -33,6 +34,16 @@ const ROUTES: readonly Route[] = [
     path: '/book/:id',
     needsToken: true,
     handlers: { GET: readBook, HEAD: readBook, PUT: updateBook, DELETE: removeBook },
+  },
+  {
+    path: '/import',
+    needsToken: true,
+    handlers: { GET: listImports, HEAD: listImports, POST: importFile },
+  },
+  {
+    path: '/import/:id',
+    needsToken: true,
+    handlers: { GET: readImportOf, HEAD: readImportOf, POST: continueImport },
   },
 ];
 

@@ -6,6 +6,7 @@ import type { CatalogueEvent, Change, NotUndone, State } from '../books/change-l
 import { tagOf, tagOfText } from '../books/condition.ts';
 import { progressOf, type UndoProgress } from '../books/undo.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
+import type { ImportKnown } from '../import/imports.ts';
 import { writeTime } from '../rfc3339.ts';
 
 /** Every response body: exactly these three fields. */
@@ -133,6 +134,38 @@ export const eventRetrieved = (event: CatalogueEvent) =>
 /** The service continues the undo. */
 export const undoInProgress = (event: CatalogueEvent) =>
   withHeaders(success(202, 'Undo in progress', asEvent(event)), 'location', `/event/${event.number}`);
+
+// Imports
+const asImport = ({ number, state, books, report }: ImportKnown) => ({
+  import: number,
+  state,
+  books,
+  ...report,
+});
+const located = (answer: EnvelopeAnswer, { number }: ImportKnown) =>
+  withHeaders(answer, 'location', `/import/${number}`);
+export const fileChecked = (known: ImportKnown) =>
+  located(success(200, 'File checked', asImport(known)), known);
+export const booksImported = (known: ImportKnown) =>
+  located(success(200, 'Books imported successfully', asImport(known)), known);
+export const importInProgress = (known: ImportKnown) =>
+  located(success(202, 'Import in progress', asImport(known)), known);
+export const importRetrieved = (known: ImportKnown) =>
+  success(200, 'Import retrieved successfully', asImport(known));
+export const invalidFile = (known: ImportKnown) =>
+  located(success(400, 'Invalid file', asImport(known)), known);
+/** Without their rows. */
+export const importsRetrieved = (all: readonly ImportKnown[]) =>
+  success(
+    200,
+    'Imports retrieved successfully',
+    all.map(({ number, state, books, report }) => {
+      const { name, dryRun, phase, read, size, figures, fault } = report;
+      return { import: number, state, books, name, dryRun, phase, read, size, figures, fault };
+    }),
+  );
+export const IMPORT_NOT_FOUND = failure(404, 'Import not found');
+export const FILE_GONE = failure(410, 'File no longer here');
 export const EVENT_NOT_FOUND = failure(404, 'Event not found');
 export const NOT_UNDONE: Readonly<Record<NotUndone, EnvelopeAnswer>> = {
   unknown: failure(404, 'Change not found'),

@@ -9,6 +9,7 @@ import type { Config } from '../config.ts';
 import type { Answer } from '../http/answer.ts';
 import type { Path } from '../http/path.ts';
 import type { Request } from '../http/request.ts';
+import type { Imports } from '../import/imports.ts';
 import type { Log } from '../log/log.ts';
 import type { Times } from '../times.ts';
 import type { RequestCounts } from './request-counts.ts';
@@ -16,7 +17,7 @@ import type { RequestCounts } from './request-counts.ts';
 export interface Exchange {
   readonly request: Pick<
     Request,
-    'method' | 'headers' | 'remoteAddress' | 'bodyLength' | 'takeBody' | 'onLeave'
+    'method' | 'headers' | 'remoteAddress' | 'bodyLength' | 'takeBody' | 'resumeBody' | 'onLeave'
   >;
   /** Identifies the request in the log. */
   readonly id: string;
@@ -25,6 +26,7 @@ export interface Exchange {
 
 export interface AppParts {
   readonly catalogue: Catalogue;
+  readonly imports: Imports;
   readonly tokens: Tokens;
   readonly checkCredentials: CheckCredentials;
   readonly guard: LoginGuard;

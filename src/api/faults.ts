@@ -4,6 +4,7 @@
 import { StoreUnavailable } from '../books/store.ts';
 import type { Answer } from '../http/answer.ts';
 import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from '../http/body.ts';
+import { NoRoomForFile } from '../import/upload.ts';
 import type { Log } from '../log/log.ts';
 import type { Times } from '../times.ts';
 import * as answers from './envelope.ts';
@@ -12,6 +13,7 @@ import type { RequestCounts } from './request-counts.ts';
 export function faultAnswers(log: Log, requests: RequestCounts, { faultLinesApart }: Times['api']) {
   const logStore = faultLog(log, 'the store is unavailable', faultLinesApart);
   const logBody = faultLog(log, 'a request body was refused', faultLinesApart);
+  const logFile = faultLog(log, 'the file of an import was refused', faultLinesApart);
   const logAnswer = faultLog(log, 'an answer was refused', faultLinesApart);
 
   function countStore({ kind, message }: StoreUnavailable, reqId: string): void {
@@ -24,6 +26,7 @@ export function faultAnswers(log: Log, requests: RequestCounts, { faultLinesApar
       if (error instanceof BodyTooLarge) return answers.PAYLOAD_TOO_LARGE;
       if (error instanceof BodyIncomplete) return answers.BAD_REQUEST; // nobody will read it
       if (error instanceof NoRoomForBody) logBody(reqId, 'the memory for request bodies is used up');
+      else if (error instanceof NoRoomForFile) logFile(reqId, error.message);
       else if (error instanceof StoreUnavailable) countStore(error, reqId);
       else {
         log.error({ reqId, err: error }, 'a request failed');

@@ -16,15 +16,19 @@ export interface KeptImport {
   readonly books: number;
   /** For people: a value that JSON has. */
   readonly report: unknown;
+  /** What the process that has the file is to do with it next: a value that JSON has; null for nothing. */
+  readonly wanted: unknown;
 }
 
 /** How far an import is. What is left out stays. */
-export type ImportProgress = Partial<Pick<KeptImport, 'state' | 'rows' | 'books' | 'report'>>;
+export type ImportProgress = Partial<Pick<KeptImport, 'state' | 'rows' | 'books' | 'report' | 'fingerprint'>>;
 
 export interface KeptImportsReader {
   find(number: number): Promise<KeptImport | undefined>;
   /** The newest import with a fingerprint that is open or stopped. */
   unfinished(fingerprint: string): Promise<KeptImport | undefined>;
+  /** The newest imports, the newest first. */
+  newest(most: number): Promise<readonly KeptImport[]>;
 }
 
 export interface KeptImports extends KeptImportsReader {
@@ -36,7 +40,11 @@ export interface KeptImports extends KeptImportsReader {
   begin(fingerprint: string, owner: string): Promise<number>;
   /** Gives an import to another process: from now on, the one before can keep nothing. */
   take(number: number, owner: string): Promise<void>;
-  /** @returns false, without an effect, if the import is no longer open, or has another owner. */
+  /** Asks the process that has the file of a checked import. */
+  want(number: number, wanted: unknown): Promise<void>;
+  /** What this process is to do with its import, which is no longer wanted then; null for nothing. */
+  takeWanted(number: number, owner: string): Promise<unknown>;
+  /** @returns false, without an effect, if the import is neither open nor checked, or has another owner. */
   keep(number: number, owner: string, progress: ImportProgress): Promise<boolean>;
   /** Ends an import that is open or stopped, or all of them: what it has stored is taken back. */
   close(number: number | undefined): Promise<void>;

@@ -23,11 +23,23 @@ export class NoTitleColumn extends OperatorError {
   readonly names: readonly string[];
   /** The line, if they are the first row of a table: it may be a record, or stand above the header. */
   readonly line: number | undefined;
+  /** The first records, as `Reading` has them. */
+  first: readonly (readonly string[])[] = [];
 
   constructor(names: readonly string[], line: number | undefined) {
     super(`There is no column for the title; set --title, --author and --year: ${list(names)}`);
     this.names = names;
     this.line = line;
+  }
+}
+
+/** @throws NoTitleColumn with the first records. */
+export function withFirst<Result>(first: NoTitleColumn['first'], work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof NoTitleColumn) error.first = first;
+    throw error;
   }
 }
 

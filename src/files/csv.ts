@@ -7,10 +7,10 @@
 // again with every piece of the file.
 
 import { quoted } from '../books/line.ts';
-import { findColumns, keepsIds, REFUSED, withoutReasons } from './columns.ts';
+import { findColumns, keepsIds, REFUSED, withFirst, withoutReasons } from './columns.ts';
 import { readHeader } from './csv-header.ts';
 import { type CsvRecord, hasQuoting, readRecord } from './csv-record.ts';
-import type { Format, ReadBook, Reading, RefusedRecord } from './format.ts';
+import { FIRST_RECORDS, type Format, type ReadBook, type Reading, type RefusedRecord } from './format.ts';
 import { because } from './reasons.ts';
 import { type FileRecord, readBatches, rowOf, shorten } from './rows.ts';
 import type { TextInput } from './text-input.ts';
@@ -33,7 +33,10 @@ export const csv: Format = {
 
   async read(input, options) {
     const { names, delimiter, line, text, above } = await readHeader(input, options);
-    const columns = findColumns(names, options.columns, options.hasHeader === false ? undefined : line);
+    const first = firstRows(input, delimiter);
+    const columns = withFirst(first, () =>
+      findColumns(names, options.columns, options.hasHeader === false ? undefined : line),
+    );
     const named = names.filter((name) => name !== ''); // spreadsheets leave delimiters behind
     const table = { names, delimiter, columns, keepsIds: keepsIds(named, options.ids) };
     const split = (original: string, most?: number) =>
@@ -42,6 +45,7 @@ export const csv: Format = {
       ...table,
       format: csv,
       above,
+      first,
       batches: batchesOf(input, table),
       rejects: {
         before: `${text}${delimiter}${REFUSED}\n`,
@@ -72,6 +76,18 @@ type Table = Required<Pick<Reading, 'names' | 'delimiter' | 'columns' | 'keepsId
 function batchesOf(input: TextInput, table: Table): Reading['batches'] {
   const rows = new CsvRows(input, table);
   return readBatches(input, () => rows.next());
+}
+
+/** The rows of the available text that follow. */
+function firstRows({ text, at, ended }: TextInput, delimiter: string): string[][] {
+  const rows: string[][] = [];
+  for (let start = at; rows.length < FIRST_RECORDS && start < text.length; ) {
+    const row = readRecord(text, start, delimiter, ended);
+    if (row === undefined) break;
+    if (!row.fields.every(isBlank)) rows.push(row.fields.map(shorten));
+    start = row.next;
+  }
+  return rows;
 }
 
 /** The records of a table, one at a time. */

@@ -24,7 +24,7 @@ export interface Format {
    * Reads as much as is needed to find the columns.
    * @throws OperatorError when they cannot be found.
    */
-  read(input: TextInput, options: ReadingOptions): Promise<Reading>;
+  read(input: TextInput, options: ReadingOptions): Promise<Omit<Reading, 'encoding'>>;
 }
 
 export interface ReadingOptions {
@@ -48,9 +48,14 @@ export interface ReadingOptions {
   readonly ids?: 'keep' | 'new' | undefined;
 }
 
+/** First records that a reading has. */
+export const FIRST_RECORDS = 8;
+
 /** How a file is interpreted, and its content. */
 export interface Reading {
   readonly format: Format;
+  /** Its name in the Encoding Standard. */
+  readonly encoding: string;
   readonly keepsIds: boolean;
   /** Of all columns, in the order of the file; of JSON Lines, of the objects at the beginning. */
   readonly names: readonly string[];
@@ -60,6 +65,8 @@ export interface Reading {
   readonly delimiter?: string;
   /** The text above the header of CSV, which was left out. */
   readonly above?: string;
+  /** The first records, with the beginnings of the values of all columns. */
+  readonly first: readonly (readonly string[])[];
   /**
    * Can be iterated over once. A string is part of a larger piece of the file and keeps that piece in memory: copy
    * strings that must stay for long.

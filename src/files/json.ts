@@ -14,8 +14,16 @@ import {
   namesOf,
   REFUSED,
   type WantedColumns,
+  withFirst,
 } from './columns.ts';
-import type { Format, ReadBook, Reading, ReadingOptions, RefusedRecord } from './format.ts';
+import {
+  FIRST_RECORDS,
+  type Format,
+  type ReadBook,
+  type Reading,
+  type ReadingOptions,
+  type RefusedRecord,
+} from './format.ts';
 import { because, type Reason } from './reasons.ts';
 import { readBatches, rowOf, shorten } from './rows.ts';
 import type { TextInput } from './text-input.ts';
@@ -185,7 +193,7 @@ function readingOf(
   first: readonly unknown[],
   beginning: string | undefined,
   next: () => JsonRecord | undefined,
-): Reading {
+): Omit<Reading, 'encoding'> {
   const objects = first.filter(isJsonObject);
   const found = new Set<string>();
   for (const object of objects) for (const name of Object.keys(object)) found.add(name);
@@ -194,7 +202,10 @@ function readingOf(
     throw new OperatorError(
       `None of the first records is a JSON object that has a key; the first one is ${shorten(beginning)}. Put each book on one line, or all between [ and ] with commas.`,
     );
-  const columns = columnsOf(objects, names, options.columns, format);
+  const cells = objects
+    .slice(0, FIRST_RECORDS)
+    .map((object) => names.map((name) => shorten(ownValue(object, name))));
+  const columns = withFirst(cells, () => columnsOf(objects, names, options.columns, format));
   const keepIds = names.length > 0 && keepsIds(names, options.ids);
   const toRow = (from: TextInput, record: JsonRecord | undefined): ReadBook | RefusedRecord | undefined => {
     if (record === undefined) return undefined;
@@ -212,6 +223,7 @@ function readingOf(
     format,
     keepsIds: keepIds,
     names,
+    first: cells,
     columns,
     batches: readBatches(input, () => toRow(input, next())),
     rejects: {

@@ -33,7 +33,7 @@ export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: Readi
     // A damaged name may be that of a column that is missing.
     const isMissing = (field: Field) => columns[field] === undefined && options.columns[field] === undefined;
     if (FIELD_NAMES.some(isMissing)) input.decoder.damageIn(names.join(), 1);
-    return reading;
+    return { ...reading, encoding: input.decoder.encoding };
   } catch (error) {
     await input.close();
     if (error instanceof OperatorError && !(error instanceof InvalidOption)) assertNotForeign(beginning);

@@ -21,6 +21,10 @@ const EMPTY = Buffer.alloc(0);
 export interface BodyTaker {
   /** The bytes stay as they are. */
   take(bytes: Buffer): void;
+  /** Whether no more is to come until the request is resumed. */
+  readonly isFull?: boolean;
+  /** Bytes that must arrive in the time of a whole request, which begins again then; without it, all must. */
+  readonly least?: number;
   /** Called once. @param isWhole whether the client has sent all of it. */
   end(isWhole: boolean): void;
 }
@@ -30,6 +34,12 @@ export interface Incoming {
   /** Bytes; undefined if that is not known before. */
   readonly bodyLength: number | undefined;
   takeBody(taker: BodyTaker): void;
+}
+
+/** A request whose body is taken no faster than its taker can. */
+export interface IncomingStream extends Incoming {
+  /** After its taker was full. */
+  resumeBody(): void;
 }
 
 /**

@@ -96,7 +96,7 @@ export class Connection implements Carrier {
     const isAnswered = this.#request === undefined || this.#request.progress === 'sent';
     const task = isArriving ? 'send' : isAnswered ? 'ask' : 'read';
     // The next part of an answer is written once the system has taken the one before.
-    const progress = task === 'read' ? bytesWritten : this.#count;
+    const progress = task === 'read' ? bytesWritten : this.#count + (this.#request?.portions ?? 0);
     const isServed = task === 'read' && writableLength === 0; // it waits for the store
     if (isServed || task !== this.#task || progress !== this.#progress) this.#since = now;
     this.#task = task;

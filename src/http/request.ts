@@ -3,7 +3,7 @@
 
 import type { Socket } from 'node:net';
 import { type Answer, type BodyStream, headOf, isStream, writeAnswer, writeStream } from './answer.ts';
-import type { BodyTaker, Incoming } from './body.ts';
+import type { BodyTaker, IncomingStream } from './body.ts';
 import { Chunks } from './chunks.ts';
 import type { Head, RequestHeaders } from './head.ts';
 import { takeAnswerRoom } from './room.ts';
@@ -27,7 +27,7 @@ export interface Carrier {
   connectionLines(isLast: boolean): string;
 }
 
-export class Request implements Incoming {
+export class Request implements IncomingStream {
   readonly method: string;
   readonly target: string;
   readonly headers: RequestHeaders;
@@ -38,6 +38,7 @@ export class Request implements Incoming {
   readonly chunks: Chunks | undefined;
   /** Bytes of the body that are to come, if its length is known. */
   #bodyLeft: number;
+  #bodyRead = 0;
   #taker: BodyTaker | undefined;
   /** Whether all of the body has been read. */
   isWhole: boolean;
@@ -78,6 +79,15 @@ export class Request implements Incoming {
     this.#taker = taker;
     if (this.#head.isExpecting && !hasBytes) socket.write(CONTINUE, 'latin1');
     this.#carrier.proceed();
+  }
+
+  resumeBody(): void {
+    this.#carrier.proceed();
+  }
+
+  /** How often the least of the body has arrived that must in the time of a whole request. */
+  get portions(): number {
+    return Math.floor(this.#bodyRead / (this.#taker?.least ?? Number.POSITIVE_INFINITY));
   }
 
   /** Calls back once the client has closed its side, or has gone, unless the answer ends before. */
@@ -168,7 +178,8 @@ export class Request implements Incoming {
 
   /** Whether more of the body is taken, or dropped since the answer began. */
   get readsBody(): boolean {
-    return !this.isWhole && (this.#taker !== undefined || this.progress !== 'unanswered');
+    if (this.isWhole || this.#taker?.isFull) return false;
+    return this.#taker !== undefined || this.progress !== 'unanswered';
   }
 
   /** Reads on in the body. @returns how many of the bytes it has read; those that it has not are to come again. */
@@ -183,6 +194,7 @@ export class Request implements Incoming {
       this.#taker?.take(length === bytes.length ? bytes : bytes.subarray(0, length));
       this.isWhole = this.#bodyLeft === 0;
     }
+    this.#bodyRead += length;
     return length;
   }
 

@@ -41,6 +41,8 @@ export interface ImportWatcher {
   read(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
   /** Called when the file was read. */
   comparing?(): void;
+  /** Called before anything is stored. */
+  compared?(figures: Figures, comparison: Comparison, load: Load): Promise<void>;
   /** @param books how many are stored so far. */
   stored?(books: number): void;
 }
@@ -111,6 +113,7 @@ export async function importBooks({
       figures = { ...figures, refused: figures.refused + refused.length };
       await watcher.read(refused, position, figures.rows);
     }
+    await watcher.compared?.(figures, comparison, load);
     if (work !== undefined) {
       const whole = { ...work, fingerprint: work.fingerprint() };
       await load.store(whole, signal, (number, books) => {

@@ -29,7 +29,7 @@ export function requestWith(
   remoteAddress = '',
 ): Exchange['request'] {
   return {
-    ...{ method: 'POST', headers, bodyLength, remoteAddress, onLeave() {} },
+    ...{ method: 'POST', headers, bodyLength, remoteAddress, onLeave() {}, resumeBody() {} },
     takeBody(taker) {
       for (const piece of body) taker.take(piece);
       taker.end(true);

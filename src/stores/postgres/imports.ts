@@ -13,13 +13,13 @@ import { DURABLY } from './statements.ts';
 export const CREATE_IMPORTS = `
   create table if not exists book_imports (
     number bigint primary key, fingerprint text not null, owner text not null, seen timestamptz not null default clock_timestamp(),
-    state text not null default 'open', rows bigint not null default 0, books bigint not null default 0, report json
+    state text not null default 'open', rows bigint not null default 0, books bigint not null default 0, report json, wanted json
   )`;
 
 const NEW_NUMBER = `select nextval('book_log_number') as number`;
 
 const SELECT = `
-  select number, fingerprint, state, extract(epoch from clock_timestamp() - seen)::float8 * 1000 as idle, rows, books, report
+  select number, fingerprint, state, extract(epoch from clock_timestamp() - seen)::float8 * 1000 as idle, rows, books, report, wanted
   from book_imports`;
 const UNFINISHED = "state in ('open', 'stopped')";
 const INSERT = `insert into book_imports (number, fingerprint, owner) select $1, $2, $3 where ${DURABLY}`;
@@ -29,8 +29,12 @@ const TAKE = `
   update book_imports set owner = $1, seen = clock_timestamp(), state = 'open' where number = $2 and ${DURABLY}`;
 const KEEP = `
   update book_imports set seen = clock_timestamp(), state = coalesce($1, state), rows = coalesce($2, rows),
-    books = coalesce($3, books), report = coalesce($4, report)
-  where number = $5 and owner = $6 and state = 'open' and ${DURABLY} returning number`;
+    books = coalesce($3, books), report = coalesce($4, report), fingerprint = coalesce($5, fingerprint)
+  where number = $6 and owner = $7 and state in ('open', 'checked') and ${DURABLY} returning number`;
+const WANT = "update book_imports set wanted = $1 where number = $2 and state = 'checked'";
+const TAKE_WANTED = `
+  update book_imports set wanted = null from (select wanted from book_imports where number = $1 for update) as before
+  where number = $1 and owner = $2 returning before.wanted`;
 const CLOSE = `update book_imports set state = 'undone' where ${UNFINISHED} and number = coalesce($1, number)`;
 
 export class PostgresImports implements KeptImports {
@@ -61,9 +65,22 @@ export class PostgresImports implements KeptImports {
   }
 
   async keep(number: number, owner: string, progress: ImportProgress): Promise<boolean> {
-    const { state = null, rows = null, books = null, report } = progress;
+    const { state = null, rows = null, books = null, fingerprint = null, report } = progress;
     const kept = report === undefined ? null : JSON.stringify(report);
-    return (await this.#query(KEEP, [state, rows, books, kept, number, owner])).length === 1;
+    return (await this.#query(KEEP, [state, rows, books, kept, fingerprint, number, owner])).length === 1;
+  }
+
+  newest(most: number): Promise<readonly KeptImport[]> {
+    return this.#query<KeptImport>(`${SELECT} order by number desc limit $1`, [most]);
+  }
+
+  async want(number: number, wanted: unknown): Promise<void> {
+    await this.#query(WANT, [JSON.stringify(wanted), number]);
+  }
+
+  async takeWanted(number: number, owner: string): Promise<unknown> {
+    const [found] = await this.#query<{ wanted: unknown }>(TAKE_WANTED, [number, owner]);
+    return found?.wanted ?? null;
   }
 
   async close(number: number | undefined): Promise<void> {

@@ -13,12 +13,12 @@ import { NOW } from './log-tables.ts';
 export const CREATE_IMPORTS = `
   create table if not exists book_imports (
     number integer primary key, fingerprint text not null, owner text not null, seen integer not null, state text not null default 'open',
-    rows integer not null default 0, books integer not null default 0, report text not null default 'null'
+    rows integer not null default 0, books integer not null default 0, report text not null default 'null', wanted text not null default 'null'
   ) strict`;
 
 export const NEW_NUMBER = `insert into book_log (at, book, last) values (${NOW}, 0, 0) returning number`;
 
-const SELECT = `select number, fingerprint, state, ${NOW} - seen as idle, rows, books, report from book_imports`;
+const SELECT = `select number, fingerprint, state, ${NOW} - seen as idle, rows, books, report, wanted from book_imports`;
 const UNFINISHED = "state in ('open', 'stopped')";
 const INSERT = `insert into book_imports (number, fingerprint, owner, seen) values (?, ?, ?, ${NOW})`;
 const FORGET = `
@@ -26,8 +26,11 @@ const FORGET = `
 const TAKE = `update book_imports set owner = ?, seen = ${NOW}, state = 'open' where number = ?`;
 const KEEP = `
   update book_imports set seen = ${NOW}, state = coalesce(?, state), rows = coalesce(?, rows), books = coalesce(?, books),
-    report = coalesce(?, report)
-  where number = ? and owner = ? and state = 'open'`;
+    report = coalesce(?, report), fingerprint = coalesce(?, fingerprint)
+  where number = ? and owner = ? and state in ('open', 'checked')`;
+const WANT = "update book_imports set wanted = ? where number = ? and state = 'checked'";
+const TAKE_WANTED =
+  "update book_imports set wanted = 'null' where number = ? and owner = ? and wanted <> 'null'";
 const CLOSE = `update book_imports set state = 'undone' where ${UNFINISHED} and number = coalesce(?, number)`;
 
 export class SqliteImports implements KeptImports {
@@ -58,9 +61,23 @@ export class SqliteImports implements KeptImports {
   }
 
   async keep(number: number, owner: string, progress: ImportProgress): Promise<boolean> {
-    const { state = null, rows = null, books = null, report } = progress;
+    const { state = null, rows = null, books = null, fingerprint = null, report } = progress;
     const kept = report === undefined ? null : JSON.stringify(report);
-    return this.#prepare(KEEP).run(state, rows, books, kept, number, owner).changes === 1;
+    return this.#prepare(KEEP).run(state, rows, books, kept, fingerprint, number, owner).changes === 1;
+  }
+
+  async newest(most: number): Promise<readonly KeptImport[]> {
+    const rows = this.#prepare(`${SELECT} order by number desc limit ?`).all(most);
+    return rows.map((row) => importOf(row) as KeptImport);
+  }
+
+  async want(number: number, wanted: unknown): Promise<void> {
+    this.#prepare(WANT).run(JSON.stringify(wanted), number);
+  }
+
+  async takeWanted(number: number, owner: string): Promise<unknown> {
+    const found = await this.find(number);
+    return this.#prepare(TAKE_WANTED).run(number, owner).changes === 1 ? found?.wanted : null;
   }
 
   async close(number: number | undefined): Promise<void> {
@@ -71,5 +88,5 @@ export class SqliteImports implements KeptImports {
 function importOf(row: unknown): KeptImport | undefined {
   if (row === undefined) return undefined;
   const found = row as KeptImport;
-  return { ...found, report: JSON.parse(String(found.report)) };
+  return { ...found, report: JSON.parse(String(found.report)), wanted: JSON.parse(String(found.wanted)) };
 }

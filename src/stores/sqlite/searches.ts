@@ -3,10 +3,11 @@
 import type { Worker } from 'node:worker_threads';
 import type { Page, Search } from '../../books/search.ts';
 import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
+import { startThread } from '../../thread.ts';
 import type { DurableReads } from './durable-reads.ts';
 import type { GivenUp, Outcome, SearchRequest } from './finder.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { endThread, startThread, type ThreadData } from './thread.ts';
+import { endThread, type ThreadData } from './thread.ts';
 import type { Wal } from './wal.ts';
 
 /** A thread that searches. It carries out one search after the other, and answers in the same order. */

@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Worker } from 'node:worker_threads';
 import type { Store } from '../../books/store.ts';
+import { startThread } from '../../thread.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { INDEXED_TO, UNINDEXED } from './book-index.ts';
@@ -15,7 +16,7 @@ import { BookLog, CHANGES } from './log.ts';
 import { FinderThread, Searches } from './searches.ts';
 import { SqliteLog } from './served-log.ts';
 import { openForWriting, sortBeside } from './structure.ts';
-import { endThread, startThread, type ThreadData } from './thread.ts';
+import { endThread, type ThreadData } from './thread.ts';
 import { HUGE_WAL, sizeAt, Wal, walOf } from './wal.ts';
 
 /** Lists open at once: each holds a connection and keeps the WAL from being emptied. */

@@ -1,10 +1,7 @@
 // Owns: a thread that works on the file, as seen by the rest of the process. One that dies ends the process.
 
 import { once } from 'node:events';
-import { getCompileCacheDir } from 'node:module';
-import { dirname } from 'node:path';
-import { Worker } from 'node:worker_threads';
-import { threadProgram } from '../../project.ts';
+import type { Worker } from 'node:worker_threads';
 import type { Times } from '../../times.ts';
 
 /** What a thread gets as its `workerData`. */
@@ -19,25 +16,6 @@ export interface ThreadData {
   readonly syncing: Int32Array;
   /** Of the thread that searches: whether it gets the long searches, and leaves the index to the other one. */
   readonly isLong?: boolean;
-}
-
-/**
- * Starts a thread. Resolves once it is ready, with its first message.
- * @param script of the thread, as a path in the project.
- * @throws Error with the reason.
- */
-export async function startThread(script: string, data: ThreadData): Promise<Worker> {
-  const cache = getCompileCacheDir();
-  const { program, eval: isText } = threadProgram(script);
-  const thread = new Worker(program, {
-    eval: isText,
-    workerData: data,
-    // Without the compile cache of this process, the thread takes 10 MiB to translate one file for itself. The
-    // folder is the one that was set; in it, Node has created the cache for its version.
-    env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },
-  });
-  await once(thread, 'message'); // or 'error', which rejects
-  return thread;
 }
 
 /** Lets a thread finish its work, then ends it. */

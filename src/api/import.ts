@@ -1,0 +1,101 @@
+// Owns: what a client does with files: importing one, and reading how far an import is.
+
+import { basename } from 'node:path';
+import { readBookId } from '../books/book.ts';
+import type { Answer } from '../http/answer.ts';
+import type { ImportKnown, ImportRequest, NotImported } from '../import/imports.ts';
+import { OPTION_NAMES, type OptionName, readOptions, WrongOption } from '../import/options.ts';
+import { isJsonObject, parseJson } from '../json/parse.ts';
+import { printable } from '../terminal/printable.ts';
+import { INVALID, idempotencyKeyOf } from './conditions.ts';
+import * as answers from './envelope.ts';
+import type { AppParts, Exchange } from './exchange.ts';
+import { readParameters } from './query.ts';
+
+/** Imports of a list. */
+const LISTED = 20;
+
+/** Characters of a file's name. */
+const LONGEST_NAME = 200;
+
+/** Its body is a file. */
+export async function importFile(exchange: Exchange, { imports }: AppParts): Promise<Answer> {
+  const key = idempotencyKeyOf(exchange);
+  if (key === INVALID) return answers.INVALID_KEY;
+  const query = readImport(exchange.path.query);
+  if ('invalid' in query) return answers.invalidParameter(query.invalid);
+  const { name, ...request } = query;
+  const upload = await imports.receive(exchange.request);
+  const begun = await imports.begin(upload, name, request, key);
+  const answer = answerTo(begun);
+  return typeof begun === 'object' && begun.isReplay ? answers.replayOf(answer) : answer;
+}
+
+export async function continueImport({ path }: Exchange, { imports }: AppParts): Promise<Answer> {
+  const query = readImport(path.query);
+  if ('invalid' in query) return answers.invalidParameter(query.invalid);
+  const number = numberIn(path.sent);
+  if (number === undefined) return answers.IMPORT_NOT_FOUND;
+  const { name: _, ...request } = query;
+  return answerTo(await imports.continue(number, request));
+}
+
+export async function readImportOf({ path }: Exchange, { imports }: AppParts): Promise<Answer> {
+  const number = numberIn(path.sent);
+  const found = number === undefined ? undefined : await imports.find(number);
+  return found === undefined ? answers.IMPORT_NOT_FOUND : answers.importRetrieved(found);
+}
+
+export async function listImports({ path }: Exchange, { imports }: AppParts): Promise<Answer> {
+  const parameters = readParameters(path.query, () => false);
+  if ('invalid' in parameters) return answers.invalidParameter(parameters.invalid);
+  return answers.importsRetrieved(await imports.newest(LISTED));
+}
+
+function answerTo(outcome: ImportKnown | NotImported): answers.EnvelopeAnswer {
+  if (outcome === 'conflict') return answers.KEY_USED;
+  if (outcome === 'unknown') return answers.IMPORT_NOT_FOUND;
+  if (outcome === 'gone') return answers.FILE_GONE;
+  const { state, report } = outcome;
+  if (state === 'open') return answers.importInProgress(outcome);
+  if (report.file === null) return answers.invalidFile(outcome);
+  if (state === 'stopped') return answers.SERVICE_UNAVAILABLE;
+  return report.dryRun ? answers.fileChecked(outcome) : answers.booksImported(outcome);
+}
+
+/** They are written like ids. */
+function numberIn(path: string): number | undefined {
+  return readBookId(path.slice('/import/'.length));
+}
+
+/** @returns the name of the first invalid parameter, if there is one. */
+function readImport(query: string): (ImportRequest & { name: string | null }) | { readonly invalid: string } {
+  const options: Partial<Record<OptionName, string>> = {};
+  let [dryRun, name, corrections] = [false, null as string | null, {}];
+  const parameters = readParameters(query, (parameter, value) => {
+    if (parameter === 'dry-run') {
+      dryRun = value !== 'false';
+      return ['', 'true', 'false'].includes(value);
+    }
+    if (parameter === 'name') {
+      name = printable(basename(value)).slice(0, LONGEST_NAME);
+      return true;
+    }
+    if (parameter === 'corrections') {
+      const sent = parseJson(value);
+      corrections = isJsonObject(sent) ? sent : {};
+      return isJsonObject(sent) && Object.values(sent).every((text) => typeof text === 'string');
+    }
+    const option = OPTION_NAMES.find((one) => one === parameter);
+    if (option !== undefined) options[option] = value;
+    return option !== undefined;
+  });
+  if ('invalid' in parameters) return parameters;
+  try {
+    readOptions(options);
+  } catch (error) {
+    if (error instanceof WrongOption) return { invalid: error.option };
+    throw error;
+  }
+  return { dryRun, name, corrections, options };
+}

@@ -1,0 +1,365 @@
+// Owns: the imports of this process that requests have sent: their files, in which order they run, what is known of each, and when its
+// file is given up. What others ask about an import that another process has, the store knows.
+// Does not: read a file or store books: a thread does.
+
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import type { Worker } from 'node:worker_threads';
+import type { ChangeLog, LogWriter } from '../books/change-log.ts';
+import { type KeptImport, LOST } from '../books/kept-imports.ts';
+import type { Log } from '../log/log.ts';
+import { startThread } from '../thread.ts';
+import type { Times } from '../times.ts';
+import { fingerprintOf, type GivenOptions } from './options.ts';
+import { emptyReport, type ImportReport } from './summary.ts';
+import type { ImportMessage, ImportThreadData } from './thread.ts';
+import { type FileRoom, NoRoomForFile, Upload } from './upload.ts';
+
+/** Files at the same time. */
+const MOST_FILES = 16;
+
+/** What a request wants of a file. */
+export interface ImportRequest {
+  readonly dryRun: boolean;
+  readonly options: GivenOptions;
+  /** Texts in place of the wrong ones, by the lines of their records. */
+  readonly corrections: Readonly<Record<string, string>>;
+}
+
+/** What is known of an import. */
+export type ImportKnown = Pick<KeptImport, 'number' | 'state' | 'books'> & { readonly report: ImportReport };
+
+/** Why an import is neither begun nor continued: its key was used for another one; it is not known; its file is no longer here. */
+export type NotImported = 'conflict' | 'unknown' | 'gone';
+
+interface Job {
+  readonly number: number;
+  readonly owner: string;
+  readonly upload: Upload;
+  state: KeptImport['state'];
+  books: number;
+  report: ImportReport;
+  request: ImportRequest;
+  ended: PromiseWithResolvers<void>;
+  thread: Worker | undefined;
+  /** When it was last noted in the store, and when it ended. */
+  noted: number;
+  endedAt: number;
+}
+
+export interface ImportsParts {
+  readonly changes: ChangeLog;
+  readonly dbUrl: string;
+  /** Bytes of all files. */
+  readonly limit: number;
+  /** For the files. */
+  readonly folder: string;
+  /** How many run at the same time. */
+  readonly most: number;
+  readonly log: Log;
+  readonly times: Times;
+}
+
+export class Imports {
+  readonly #parts: ImportsParts;
+  readonly #jobs = new Map<number, Job>();
+  readonly #waiting: Job[] = [];
+  #running = 0;
+  #files = 0;
+  #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosing = false;
+
+  readonly #room: FileRoom;
+
+  constructor(parts: ImportsParts) {
+    this.#parts = parts;
+    this.#room = {
+      most: parts.limit,
+      take: (bytes) => {
+        while (this.#bytes + bytes > parts.limit) if (!this.#giveUpOldest()) return false;
+        this.#bytes += bytes;
+        return true;
+      },
+      release: (bytes) => {
+        this.#bytes -= bytes;
+      },
+    };
+  }
+
+  /** Files, and the bytes of them, for the metrics. */
+  get figures(): { readonly files: number; readonly bytes: number; readonly running: number } {
+    return { files: this.#files, bytes: this.#bytes, running: this.#running };
+  }
+
+  /**
+   * Takes the file of a request.
+   * @throws BodyTooLarge, BodyIncomplete, NoRoomForFile
+   */
+  async receive(request: Parameters<typeof Upload.receive>[0]): Promise<Upload> {
+    if (this.#files >= MOST_FILES && !this.#giveUpOldest())
+      throw new NoRoomForFile('too many files are here');
+    this.#files += 1;
+    try {
+      return await Upload.receive(request, this.#parts.folder, this.#room);
+    } catch (error) {
+      this.#files -= 1;
+      throw error;
+    }
+  }
+
+  /**
+   * Begins an import of a file, or completes an interrupted one. Resolves when it has ended, or after a while.
+   * @param key of a request that takes effect once.
+   */
+  async begin(
+    upload: Upload,
+    name: string | null,
+    request: ImportRequest,
+    key: string | undefined,
+  ): Promise<(ImportKnown & { readonly isReplay: boolean }) | NotImported> {
+    const owner = randomUUID();
+    const report = emptyReport(name, request.dryRun, request.options, upload.size);
+    const fingerprint = fingerprintIn(upload, request);
+    const begin = async (log: LogWriter) => {
+      const other = key === undefined ? await unfinished(log) : await ofKey(log, key);
+      if (other === 'conflict') return other;
+      if (other !== undefined && isHeld(other)) return { number: other.number, isReplay: true };
+      if (other !== undefined) await log.imports.take(other.number, owner);
+      const number = other?.number ?? (await log.imports.begin(fingerprint, owner));
+      await log.imports.keep(number, owner, { report });
+      if (key !== undefined) await log.keep(key, [number]);
+      return { number, isReplay: false };
+    };
+    const unfinished = (log: LogWriter) => (request.dryRun ? undefined : log.imports.unfinished(fingerprint));
+    const ofKey = async (log: LogWriter, key: string) => {
+      if (await log.claim({ key, fingerprint })) return undefined;
+      const known = await log.known(key);
+      if (known?.fingerprint !== fingerprint) return 'conflict';
+      return known.ids[0] === undefined ? undefined : await log.imports.find(known.ids[0]);
+    };
+    let begun: Awaited<ReturnType<typeof begin>>;
+    try {
+      begun = await this.#parts.changes.write(begin, this.#deadline);
+    } catch (error) {
+      await this.#close(upload);
+      throw error;
+    }
+    if (begun === 'conflict' || begun.isReplay) await this.#close(upload);
+    if (begun === 'conflict') return begun;
+    const { number, isReplay } = begun;
+    if (isReplay) {
+      const found = await this.find(number);
+      return found === undefined ? 'unknown' : { ...found, isReplay };
+    }
+    const job: Job = {
+      ...{ number, owner, upload, report, request, state: 'open', books: 0, thread: undefined },
+      ...{ ended: Promise.withResolvers<void>(), noted: performance.now(), endedAt: 0 },
+    };
+    this.#jobs.set(number, job);
+    this.#start(job);
+    return { ...(await this.#answerOf(job)), isReplay };
+  }
+
+  /** Reads the file of an import again with other options, or stores it. */
+  async continue(number: number, request: ImportRequest): Promise<ImportKnown | NotImported> {
+    const job = this.#jobs.get(number);
+    if (job !== undefined) {
+      if (job.state === 'checked' || job.state === 'stopped') await this.#restart(job, request);
+      return this.#answerOf(job);
+    }
+    const read = (log: { readonly imports: Pick<LogWriter['imports'], 'find'> }) => log.imports.find(number);
+    const kept = await this.#parts.changes.read(read, this.#deadline);
+    if (kept === undefined) return 'unknown';
+    if (kept.state === 'stored' || kept.state === 'undone') return knownOf(kept);
+    if (!isHeld(kept)) return 'gone';
+    if (kept.state === 'checked')
+      await this.#parts.changes.write((log) => log.imports.want(number, request), this.#deadline);
+    return { ...knownOf(kept), state: 'open' };
+  }
+
+  /** @returns undefined if there is no such import, or no longer. */
+  async find(number: number): Promise<ImportKnown | undefined> {
+    const job = this.#jobs.get(number);
+    if (job !== undefined) return knownOf(job);
+    const kept = await this.#parts.changes.read((log) => log.imports.find(number), this.#deadline);
+    return kept && knownOf(kept);
+  }
+
+  /** The newest imports of all processes, the newest first. */
+  async newest(most: number): Promise<readonly ImportKnown[]> {
+    const kept = await this.#parts.changes.read((log) => log.imports.newest(most), this.#deadline);
+    return kept.map((one) => knownOf(this.#jobs.get(one.number) ?? one));
+  }
+
+  /** Ends imports between two of their steps, and gives up all files. */
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    clearInterval(this.#timer);
+    for (const job of this.#waiting.splice(0)) this.#end(job, stopped(job.report));
+    await Promise.all(
+      [...this.#jobs.values()].map(async (job) => {
+        if (job.thread !== undefined) {
+          job.thread.postMessage('stop');
+          await job.ended.promise;
+        }
+        await this.#close(job.upload);
+      }),
+    );
+    this.#jobs.clear();
+  }
+
+  get #deadline(): number {
+    return performance.now() + this.#parts.times.books.deadline;
+  }
+
+  /** Gives up the file that waits longest for its next request. @returns whether there was one. */
+  #giveUpOldest(): boolean {
+    const held = [...this.#jobs.values()].filter(({ endedAt }) => endedAt > 0);
+    const [oldest] = held.sort((one, other) => one.endedAt - other.endedAt);
+    if (oldest !== undefined) this.#giveUp(oldest);
+    return oldest !== undefined;
+  }
+
+  #giveUp(job: Job): void {
+    this.#jobs.delete(job.number);
+    void this.#close(job.upload);
+  }
+
+  async #close(upload: Upload): Promise<void> {
+    this.#files -= 1;
+    await upload[Symbol.asyncDispose]();
+  }
+
+  async #restart(job: Job, request: ImportRequest): Promise<void> {
+    const options = { ...job.report.options, ...request.options };
+    job.request = { ...request, options };
+    job.report = emptyReport(job.report.name, request.dryRun, options, job.upload.size);
+    job.ended = Promise.withResolvers<void>();
+    [job.state, job.books, job.endedAt] = ['open', 0, 0];
+    await this.#keep(job, fingerprintIn(job.upload, job.request));
+    this.#start(job);
+  }
+
+  #start(job: Job): void {
+    this.#timer ??= setInterval(() => this.#look(), this.#parts.times.imports.look).unref();
+    if (this.#running >= this.#parts.most) {
+      this.#waiting.push(job);
+      return;
+    }
+    this.#running += 1;
+    void this.#run(job).finally(() => {
+      this.#running -= 1;
+      const next = this.#waiting.shift();
+      if (next !== undefined) this.#start(next);
+    });
+  }
+
+  async #run(job: Job): Promise<void> {
+    const { dbUrl, times, log } = this.#parts;
+    const { number, owner, upload, report, request } = job;
+    const fingerprint = fingerprintIn(upload, request);
+    const data: ImportThreadData = {
+      ...{ dbUrl, times, report, corrections: request.corrections, descriptor: upload.descriptor },
+      work: request.dryRun ? undefined : { number, owner, fingerprint },
+    };
+    let last: ImportMessage | undefined;
+    try {
+      job.thread = await startThread('src/import/thread.ts', data);
+      job.thread.on('message', (message: ImportMessage) => {
+        last = message;
+        job.books = Math.max(job.books, message.books);
+        if (!message.isDone) job.report = message.report;
+      });
+      if (this.#isClosing) job.thread.postMessage('stop');
+      await once(job.thread, 'exit');
+    } catch (error) {
+      log.error({ err: error, import: number }, 'the thread of an import failed');
+    }
+    job.thread = undefined;
+    if (last?.failure !== undefined) log.error({ import: number, reason: last.failure }, 'an import failed');
+    const ended = last?.isDone === true ? last.report : stopped(job.report);
+    this.#end(job, ended);
+    log.info({ import: number, file: ended.name, state: job.state, books: job.books }, 'import');
+  }
+
+  #end(job: Job, report: ImportReport): void {
+    job.report = report;
+    const isStored =
+      !job.request.dryRun && report.phase === 'done' && report.file !== null && !isStopped(report);
+    job.state = isStored ? 'stored' : isStopped(report) ? 'stopped' : 'checked';
+    job.endedAt = performance.now();
+    void this.#keep(job).finally(() => {
+      job.ended.resolve();
+      if (isStored) this.#giveUp(job);
+    });
+  }
+
+  /** Notes in the store how far an import is. If that fails, the next note has it. */
+  async #keep(job: Job, fingerprint?: string): Promise<void> {
+    const { number, owner, state, report } = job;
+    job.noted = performance.now();
+    const progress = { state, report, ...(fingerprint === undefined ? {} : { fingerprint }) };
+    const keep = (log: LogWriter) => log.imports.keep(number, owner, progress);
+    await this.#parts.changes.write(keep, this.#deadline).catch(() => {});
+  }
+
+  /** Notes progress, gives up files that were held long enough, and finds out what other processes want of the others. */
+  #look(): void {
+    const { seen, held } = this.#parts.times.imports;
+    const now = performance.now();
+    for (const job of this.#jobs.values()) {
+      if (job.endedAt > 0 && now > job.endedAt + held) this.#giveUp(job);
+      else if (job.endedAt === 0 || now > job.noted + seen) void this.#keep(job);
+      if (job.state === 'checked') void this.#takeWanted(job);
+    }
+    if (this.#jobs.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  async #takeWanted(job: Job): Promise<void> {
+    const { changes } = this.#parts;
+    try {
+      const kept = await changes.read((log) => log.imports.find(job.number), this.#deadline);
+      if (kept?.wanted == null || job.state !== 'checked') return;
+      const take = (log: LogWriter) => log.imports.takeWanted(job.number, job.owner);
+      const wanted = (await changes.write(take, this.#deadline)) as ImportRequest | null;
+      if (wanted !== null && job.state === 'checked') await this.#restart(job, wanted);
+    } catch {} // the next look finds it
+  }
+
+  async #answerOf(job: Job): Promise<ImportKnown> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, this.#parts.times.imports.answer);
+    });
+    await Promise.race([job.ended.promise, late]);
+    clearTimeout(timer);
+    return knownOf(job);
+  }
+}
+
+function fingerprintIn({ content }: Upload, { options, dryRun, corrections }: ImportRequest): string {
+  const corrected = Object.keys(corrections).length > 0 ? [corrections] : [];
+  return fingerprintOf(content, options, ...(dryRun ? ['check'] : []), ...corrected);
+}
+
+/** Whether a process has its file, and works on it or waits for a request; or it has ended. */
+function isHeld({ state, idle }: KeptImport): boolean {
+  return state === 'stored' || state === 'undone' || (state !== 'stopped' && idle < LOST);
+}
+
+function knownOf(found: Job | KeptImport): ImportKnown {
+  const { number, state, books } = found;
+  const isLost = 'idle' in found && state === 'open' && found.idle >= LOST;
+  return { number, books, state: isLost ? 'stopped' : state, report: found.report as ImportReport };
+}
+
+function isStopped({ fault }: ImportReport): boolean {
+  return fault?.code === 'stopped' || fault?.code === 'store';
+}
+
+function stopped(report: ImportReport): ImportReport {
+  return { ...report, fault: { code: 'stopped', message: 'The service was stopped.' } };
+}

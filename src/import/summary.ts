@@ -1,0 +1,257 @@
+// Owns: the report of an import by request: how its file was understood, its figures, and some of its rows, as codes and values. It is
+// put together where the file is read.
+
+import { FIELD_NAMES } from '../books/book.ts';
+import { NoTitleColumn } from '../files/columns.ts';
+import { asRefused, correctable, refusedName } from '../files/correcting.ts';
+import { NotText } from '../files/csv-header.ts';
+import { NotUtf8 } from '../files/decoding.ts';
+import type { Reading, RefusedRecord } from '../files/format.ts';
+import { proposedYear } from '../files/proposals.ts';
+import type { Reason } from '../files/reasons.ts';
+import { shorten } from '../files/rows.ts';
+import { InvalidOption, OperatorError } from '../operator-error.ts';
+import type { Comparison, Load, Sample } from '../stores/load.ts';
+import { type GivenOptions, readOptions } from './options.ts';
+import type { Figures, ImportWatcher } from './pass.ts';
+
+/** Rows of each kind that a report has; and refused ones, as long as their records have so many characters together. */
+const SHOWN_ROWS = 100;
+const SHOWN_REFUSED = 1000;
+const SHOWN_RECORDS = 512 * 1024;
+
+/** Characters. A longer text is not to be corrected in a field. */
+const LONGEST_CORRECTABLE = 2000;
+
+/** Milliseconds between two reports of progress. */
+const APART = 100;
+
+export interface RefusedRow {
+  readonly line: number;
+  /** The title in its record, if it can be told. */
+  readonly title: string | null;
+  /** The column whose value is wrong; null if the whole record is. */
+  readonly column: string | null;
+  /** The value, or the record, that a correction replaces; null if it is too long. */
+  readonly text: string | null;
+  readonly reason: Reason;
+  /** A text in its place. */
+  readonly proposal: string | null;
+  /** The record in a file of refused rows. */
+  readonly record: string;
+}
+
+export interface ImportReport {
+  /** The name of the file. */
+  readonly name: string | null;
+  readonly dryRun: boolean;
+  /** As they were given, or found in a check. */
+  readonly options: GivenOptions;
+  readonly phase: 'waiting' | 'reading' | 'comparing' | 'storing' | 'done';
+  /** Bytes that were read, of all. */
+  readonly read: number;
+  readonly size: number;
+  /** Null if the file cannot be understood. */
+  readonly file: {
+    readonly format: string;
+    readonly encoding: string;
+    readonly delimiter: string | null;
+    readonly header: boolean;
+    readonly ids: 'keep' | 'new';
+    /** The text above the header, which was left out. */
+    readonly above: string;
+    readonly names: readonly string[];
+    /** The first records, with the beginnings of all their values. */
+    readonly first: readonly (readonly string[])[];
+    readonly columns: Readonly<Record<'title' | 'author' | 'year', string | null>>;
+    readonly otherYears: readonly string[];
+  } | null;
+  readonly figures: {
+    readonly rows: number;
+    readonly new: number;
+    readonly here: number;
+    readonly repeated: number;
+    readonly doubtful: number;
+    readonly refused: number;
+    /** Rows that end early, and dates of New Year in another time zone. */
+    readonly short: number;
+    readonly newYears: number;
+    /** New books that lack a field. */
+    readonly lacking: Readonly<Record<string, number>>;
+  };
+  readonly rows: {
+    readonly new: readonly Sample[];
+    readonly here: readonly Sample[];
+    readonly doubtful: readonly Sample[];
+  };
+  readonly refused: readonly RefusedRow[];
+  /** What a file of refused rows is called, and what stands before them, between them, and after them. */
+  readonly rejects: {
+    readonly name: string;
+    readonly before: string;
+    readonly between: string;
+    readonly after: string;
+  } | null;
+  /** Why the file cannot be read, or only to a line; or why the import stopped. */
+  readonly fault: {
+    readonly code: 'no-title' | 'not-text' | 'not-utf8' | 'option' | 'unreadable' | 'stopped' | 'store';
+    readonly message: string;
+    /** If no column is known to be the title: the columns, and the first records. */
+    readonly names?: readonly string[];
+    readonly first?: readonly (readonly string[])[];
+  } | null;
+}
+
+const NO_FIGURES: ImportReport['figures'] = {
+  ...{ rows: 0, new: 0, here: 0, repeated: 0, doubtful: 0, refused: 0, short: 0, newYears: 0 },
+  lacking: Object.fromEntries(FIELD_NAMES.map((name) => [name, 0])),
+};
+
+/** The report of an import that has not been started. */
+export function emptyReport(
+  name: string | null,
+  dryRun: boolean,
+  options: GivenOptions,
+  size: number,
+): ImportReport {
+  return {
+    ...{ name, dryRun, options, size, phase: 'waiting', read: 0, file: null, figures: NO_FIGURES },
+    ...{ rows: { new: [], here: [], doubtful: [] }, refused: [], rejects: null, fault: null },
+  };
+}
+
+/** Puts the report of one import together. */
+export class Summary implements ImportWatcher {
+  #report: ImportReport;
+  #reading: Reading | undefined;
+  readonly #refused: RefusedRow[] = [];
+  #characters = 0;
+  #reported = 0;
+  readonly #onProgress: (report: ImportReport, books: number) => void;
+
+  /** @param report as it begins. */
+  constructor(report: ImportReport, onProgress: (report: ImportReport, books: number) => void) {
+    this.#report = report;
+    this.#onProgress = onProgress;
+  }
+
+  get report(): ImportReport {
+    return this.#report;
+  }
+
+  /** @param options with those that were found. */
+  understood(reading: Reading, options: GivenOptions): void {
+    this.#reading = reading;
+    const { format, delimiter, keepsIds, above = '', names, columns, rejects, encoding, first } = reading;
+    const { before, between, after } = rejects;
+    this.#report = {
+      ...this.#report,
+      ...{ options, phase: 'reading' },
+      rejects: { name: refusedName(this.#report.name ?? undefined, format), before, between, after },
+      file: {
+        ...{ format: format.name, encoding, delimiter: delimiter ?? null, names, first },
+        header: options.header !== 'no',
+        ids: keepsIds ? 'keep' : 'new',
+        above: shorten(above.trim()),
+        columns: { title: columns.title ?? null, author: columns.author ?? null, year: columns.year ?? null },
+        otherYears: columns.otherYears,
+      },
+    };
+  }
+
+  async read(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void> {
+    for (const record of refused) this.#add(record);
+    const { figures } = this.#report;
+    const all = figures.refused + refused.length;
+    this.#report = {
+      ...this.#report,
+      read: position,
+      figures: { ...figures, rows, refused: all },
+      refused: this.#refused,
+    };
+    this.#progress();
+  }
+
+  comparing(): void {
+    this.#report = { ...this.#report, phase: 'comparing' };
+    this.#progress(0, true);
+  }
+
+  stored(books: number): void {
+    this.#report = { ...this.#report, phase: 'storing' };
+    this.#progress(books);
+  }
+
+  async compared(
+    figures: Figures,
+    { fresh, doubtful, here, repeated }: Comparison,
+    load: Load,
+  ): Promise<void> {
+    const { skipsDoubtful } = readOptions(this.#report.options);
+    const rows = await load.samples(SHOWN_ROWS);
+    this.#report = {
+      ...this.#report,
+      figures: {
+        ...{ ...figures, lacking: fresh.lacking, doubtful, here, repeated },
+        new: skipsDoubtful ? fresh.count : fresh.count - doubtful,
+      },
+      rows: {
+        new: rows.fresh.map(inShort),
+        here: rows.here.map(inShort),
+        doubtful: rows.doubtful.map(inShort),
+      },
+    };
+  }
+
+  failed(fault: ImportReport['fault']): void {
+    this.#report = { ...this.#report, fault };
+  }
+
+  done(): ImportReport {
+    this.#report = { ...this.#report, phase: 'done' };
+    return this.#report;
+  }
+
+  #add(record: RefusedRecord): void {
+    const reading = this.#reading as Reading;
+    if (this.#refused.length >= SHOWN_REFUSED || this.#characters > SHOWN_RECORDS) return;
+    const { line, reason, original } = record;
+    const { title, year, otherYears } = reading.columns;
+    const { column, text } = correctable(record, reading);
+    const isYear = column !== undefined && (column === year || otherYears.includes(column));
+    const named = title === undefined || column === undefined ? undefined : reading.valueIn(original, title);
+    const whole = asRefused(record, reading);
+    this.#characters += whole.length;
+    this.#refused.push({
+      ...{ line, reason, column: column ?? null, record: whole },
+      title: named === undefined ? null : shorten(named),
+      text: text.length > LONGEST_CORRECTABLE ? null : text,
+      proposal: (isYear ? proposedYear(text)?.toString() : undefined) ?? null,
+    });
+  }
+
+  #progress(books = 0, isDue = false): void {
+    if (!isDue && performance.now() < this.#reported + APART) return;
+    this.#reported = performance.now();
+    this.#onProgress(this.#report, books);
+  }
+}
+
+/** Texts of a megabyte have no place in a report. */
+function inShort({ line, title, author, year, doubt }: Sample): Sample {
+  return { line, title: shorten(title), author: shorten(author), year, doubt };
+}
+
+/** Why a file cannot be read, for people. */
+export function faultOf(error: unknown): NonNullable<ImportReport['fault']> {
+  const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof NoTitleColumn)
+    return { code: 'no-title', message, names: error.names, first: error.first };
+  if (error instanceof NotText) return { code: 'not-text', message };
+  if (error instanceof NotUtf8) return { code: 'not-utf8', message };
+  if (error instanceof InvalidOption) return { code: 'option', message };
+  return {
+    code: 'unreadable',
+    message: error instanceof OperatorError ? message : 'The file cannot be read.',
+  };
+}

@@ -1,0 +1,141 @@
+// Owns: the thread that reads the file of a request, compares it with the store, and stores it: nothing else of the process waits for
+// that. It works like the command `import`, on its own connection.
+
+import { createReadStream } from 'node:fs';
+import { parentPort, workerData } from 'node:worker_threads';
+import { reasonOf } from '../error-words.ts';
+import { NoTitleColumn } from '../files/columns.ts';
+import type { Reading } from '../files/format.ts';
+import { readBooks } from '../files/reading.ts';
+import { readYear } from '../files/years.ts';
+import { OperatorError } from '../operator-error.ts';
+import type { BulkStore } from '../stores/bulk.ts';
+import { readDbUrl } from '../stores/open.ts';
+import type { Times } from '../times.ts';
+import { type GivenOptions, readOptions, WrongOption } from './options.ts';
+import { importBooks } from './pass.ts';
+import { faultOf, type ImportReport, Summary } from './summary.ts';
+
+export interface ImportThreadData {
+  readonly dbUrl: string;
+  /** Of the whole file. */
+  readonly descriptor: number;
+  /** Before the import. */
+  readonly report: ImportReport;
+  readonly corrections: Readonly<Record<string, string>>;
+  /** Of an import that stores; undefined for a check. */
+  readonly work:
+    | { readonly number: number; readonly owner: string; readonly fingerprint: string }
+    | undefined;
+  readonly times: Times;
+}
+
+/** How far it is. The last message is `done`. */
+export interface ImportMessage {
+  readonly report: ImportReport;
+  readonly books: number;
+  readonly isDone: boolean;
+  /** Why the store failed, for the log. */
+  readonly failure?: string;
+}
+
+const { dbUrl, descriptor, report, corrections, work, times } = workerData as ImportThreadData;
+const stop = new AbortController();
+const send = (message: ImportMessage) => parentPort?.postMessage(message);
+const summary = new Summary(report, (now, books) => send({ report: now, books, isDone: false }));
+
+parentPort?.on('message', () => stop.abort());
+parentPort?.postMessage('ready');
+send({ ...(await run()), report: summary.done(), isDone: true });
+parentPort?.close();
+
+async function run(): Promise<{ books: number; failure?: string }> {
+  let reading: Reading;
+  try {
+    reading = await open(report.options);
+    if (reading.keepsIds && !readOptions(report.options).skipsEqual)
+      throw new WrongOption('on-duplicate', 'The ids of the file are kept, and each belongs to one book.');
+  } catch (error) {
+    summary.failed(faultOf(error));
+    return { books: 0 };
+  }
+  let store: BulkStore | undefined;
+  try {
+    store = await openStore();
+    return await load(store, reading);
+  } catch (error) {
+    return { books: 0, ...failed(error) };
+  } finally {
+    await store?.close().catch(() => {}); // after a failure, closing may fail as well
+  }
+}
+
+async function load(store: BulkStore, reading: Reading): Promise<{ books: number; failure?: string }> {
+  const { skipsEqual, skipsDoubtful } = readOptions(report.options);
+  const loading = await store.load({ keepsIds: reading.keepsIds, skipsEqual, skipsDoubtful });
+  const storing = work && {
+    ...work,
+    name: report.name ?? '',
+    fingerprint: () => work.fingerprint,
+    assertNewest: () => store.assertNewest(),
+  };
+  const { stored, inputError, failure } = await importBooks({
+    ...{ reading, load: loading, work: storing, watcher: summary, signal: stop.signal, corrections },
+  });
+  await loading.close().catch(() => {});
+  if (inputError !== undefined) summary.failed(faultOf(inputError));
+  return { books: stored, ...(failure === undefined ? {} : failed(failure)) };
+}
+
+function failed(error: unknown): { failure?: string } {
+  const isStopped = error instanceof Error && error.name === 'AbortError';
+  if (isStopped) {
+    summary.failed({ code: 'stopped', message: 'The service was stopped.' });
+    return {};
+  }
+  summary.failed({ code: 'store', message: 'The store is unavailable, or has no room.' });
+  return { failure: reasonOf(error) };
+}
+
+async function openStore(): Promise<BulkStore> {
+  const at = await readDbUrl(dbUrl);
+  const store = work === undefined ? await at.openBulk('read', times) : await at.openBulk('write', times);
+  if (store === undefined) throw new OperatorError('The catalogue is gone.');
+  return store;
+}
+
+/** Opens the file. In a check, it also guesses the columns of a table without a header. */
+async function open(options: GivenOptions): Promise<Reading> {
+  const bytes = createReadStream('', { fd: descriptor, start: 0, autoClose: false, signal: stop.signal });
+  bytes.on('error', () => {}); // the code that reads gets it
+  try {
+    const reading = await readBooks(bytes, { ...readOptions(options).reading, name: report.name ?? '-' });
+    summary.understood(reading, options);
+    return reading;
+  } catch (error) {
+    bytes.destroy();
+    const guessed =
+      work === undefined && error instanceof NoTitleColumn ? guessFrom(error, options) : undefined;
+    if (guessed === undefined) throw error;
+    return await open(guessed);
+  }
+}
+
+/** @returns the options for a table whose first row is a book, since it has one year: no column is called 1815. */
+function guessFrom({ names, line, first }: NoTitleColumn, options: GivenOptions): GivenOptions | undefined {
+  if (line === undefined || options.header !== undefined) return undefined;
+  const isYear = (text = '') => {
+    const year = readYear(text);
+    return typeof year === 'number' && year !== 0;
+  };
+  const columns = names.map((_, at) => [names, ...first].map((row) => row[at] ?? ''));
+  const years = [...columns.keys()].filter((at) => columns[at]?.every((text) => text === '' || isYear(text)));
+  const [year] = years;
+  if (year === undefined || years.length > 1 || !isYear(names[year])) return undefined;
+  const [title, author] = [...columns.keys()].filter(
+    (at) => at !== year && columns[at]?.some((text) => /\p{L}/u.test(text)),
+  );
+  if (title === undefined) return undefined;
+  const nameOf = (at: number | undefined) => (at === undefined ? '' : `column ${at + 1}`);
+  return { ...options, header: 'no', title: nameOf(title), author: nameOf(author), year: nameOf(year) };
+}
