@@ -58,9 +58,10 @@ function answerTo(outcome: ImportKnown | NotImported): answers.EnvelopeAnswer {
   if (outcome === 'gone') return answers.FILE_GONE;
   const { state, report } = outcome;
   if (state === 'open') return answers.importInProgress(outcome);
+  if (state === 'stored' || state === 'undone') return answers.booksImported(outcome);
   if (report.file === null) return answers.invalidFile(outcome);
   if (state === 'stopped') return answers.SERVICE_UNAVAILABLE;
-  return report.dryRun ? answers.fileChecked(outcome) : answers.booksImported(outcome);
+  return answers.fileChecked(outcome);
 }
 
 /** They are written like ids. */

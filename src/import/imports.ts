@@ -221,8 +221,10 @@ export class Imports {
     return oldest !== undefined;
   }
 
+  /** An import that is checked ends with it. */
   #giveUp(job: Job): void {
     this.#jobs.delete(job.number);
+    if (job.state === 'checked') void this.#keep(Object.assign(job, { state: 'stopped' }));
     void this.#close(job.upload);
   }
 
@@ -277,6 +279,7 @@ export class Imports {
       log.error({ err: error, import: number }, 'the thread of an import failed');
     }
     job.thread = undefined;
+    if (last?.isLost) this.#giveUp(job); // the store has what became of it
     if (last?.failure !== undefined) log.error({ import: number, reason: last.failure }, 'an import failed');
     const ended = last?.isDone === true ? last.report : stopped(job.report);
     this.#end(job, ended);

@@ -3,6 +3,7 @@
 
 import { createReadStream } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
+import { NoLongerOpen } from '../books/kept-imports.ts';
 import { reasonOf } from '../error-words.ts';
 import { NoTitleColumn } from '../files/columns.ts';
 import type { Reading } from '../files/format.ts';
@@ -37,6 +38,8 @@ export interface ImportMessage {
   readonly isDone: boolean;
   /** Why the store failed, for the log. */
   readonly failure?: string;
+  /** Whether it was taken back, or another process completes it. */
+  readonly isLost?: boolean;
 }
 
 const { dbUrl, descriptor, report, corrections, work, times } = workerData as ImportThreadData;
@@ -49,7 +52,7 @@ parentPort?.postMessage('ready');
 send({ ...(await run()), report: summary.done(), isDone: true });
 parentPort?.close();
 
-async function run(): Promise<{ books: number; failure?: string }> {
+async function run(): Promise<Omit<ImportMessage, 'report' | 'isDone'>> {
   let reading: Reading;
   try {
     reading = await open(report.options);
@@ -70,13 +73,14 @@ async function run(): Promise<{ books: number; failure?: string }> {
   }
 }
 
-async function load(store: BulkStore, reading: Reading): Promise<{ books: number; failure?: string }> {
+async function load(store: BulkStore, reading: Reading): ReturnType<typeof run> {
   const { skipsEqual, skipsDoubtful } = readOptions(report.options);
   const loading = await store.load({ keepsIds: reading.keepsIds, skipsEqual, skipsDoubtful });
   const storing = work && {
     ...work,
     name: report.name ?? '',
     fingerprint: () => work.fingerprint,
+    report: () => summary.done(),
     assertNewest: () => store.assertNewest(),
   };
   const { stored, inputError, failure } = await importBooks({
@@ -87,7 +91,8 @@ async function load(store: BulkStore, reading: Reading): Promise<{ books: number
   return { books: stored, ...(failure === undefined ? {} : failed(failure)) };
 }
 
-function failed(error: unknown): { failure?: string } {
+function failed(error: unknown): Pick<ImportMessage, 'failure' | 'isLost'> {
+  if (error instanceof NoLongerOpen) return { isLost: true };
   const isStopped = error instanceof Error && error.name === 'AbortError';
   if (isStopped) {
     summary.failed({ code: 'stopped', message: 'The service was stopped.' });

@@ -28,6 +28,8 @@ export class Upload implements AsyncDisposable {
   readonly #file: FileHandle;
   readonly #room: FileRoom;
   size = 0;
+  /** Bytes of the room that it has. */
+  #taken = 0;
   /** A hash of the content, once it is whole. */
   content = '';
 
@@ -46,9 +48,9 @@ export class Upload implements AsyncDisposable {
    */
   static async receive(request: IncomingStream, folder: string, room: FileRoom): Promise<Upload> {
     const { bodyLength } = request;
-    if (bodyLength !== undefined && bodyLength > room.most) throw new BodyTooLarge();
     const upload = new Upload(await privateFile(folder), room);
     try {
+      upload.#makeRoom(bodyLength ?? 0);
       await upload.#take(request);
       return upload;
     } catch (error) {
@@ -86,8 +88,11 @@ export class Upload implements AsyncDisposable {
       },
       take: (bytes) => {
         if (isOver) return;
-        if (this.size + bytes.length > this.#room.most) return fail(new BodyTooLarge());
-        if (!this.#room.take(bytes.length)) return fail(new NoRoomForFile('other files use all the room'));
+        try {
+          this.#makeRoom(this.size + bytes.length);
+        } catch (error) {
+          return fail(error);
+        }
         this.size += bytes.length;
         behind += bytes.length;
         waiting.push(bytes);
@@ -105,9 +110,17 @@ export class Upload implements AsyncDisposable {
     this.content = hash.digest('hex');
   }
 
+  /** @throws BodyTooLarge, NoRoomForFile */
+  #makeRoom(bytes: number): void {
+    if (bytes > this.#room.most) throw new BodyTooLarge();
+    const more = Math.max(0, bytes - this.#taken);
+    if (!this.#room.take(more)) throw new NoRoomForFile('other files use all the room');
+    this.#taken += more;
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#room.release(this.size);
-    this.size = 0;
+    this.#room.release(this.#taken);
+    this.#taken = 0;
     await this.#file.close();
   }
 }

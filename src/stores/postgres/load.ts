@@ -163,10 +163,11 @@ export class PostgresLoad implements Load {
   }
 
   async store(
-    { name, fingerprint, owner, number: begun }: ImportWork,
+    work: ImportWork,
     signal: AbortSignal,
     onStored: (number: number, books: number) => void,
   ): Promise<void> {
+    const { name, fingerprint, owner, number: begun } = work;
     if (this.#fresh === 0 && begun === undefined) return;
     const { client } = this.#target;
     // The server finishes its statement, finds the connection closed, and rolls back.
@@ -177,7 +178,8 @@ export class PostgresLoad implements Load {
       const log = await this.#target.logWriter();
       const number = begun ?? (await log.imports.begin(fingerprint, owner));
       if (this.#fresh > 0) await this.#storeAs(number, name, log);
-      const isOwn = await log.imports.keep(number, owner, { state: 'stored', books: this.#fresh });
+      const done = { state: 'stored', books: this.#fresh, report: work.report?.() } as const;
+      const isOwn = await log.imports.keep(number, owner, done);
       if (!isOwn) throw new NoLongerOpen();
       signal.removeEventListener('abort', leave);
       signal.throwIfAborted();

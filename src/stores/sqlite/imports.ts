@@ -27,7 +27,7 @@ const TAKE = `update book_imports set owner = ?, seen = ${NOW}, state = 'open' w
 const KEEP = `
   update book_imports set seen = ${NOW}, state = coalesce(?, state), rows = coalesce(?, rows), books = coalesce(?, books),
     report = coalesce(?, report), fingerprint = coalesce(?, fingerprint)
-  where number = ? and owner = ? and state in ('open', 'checked')`;
+  where number = ? and owner = ? and state <> 'undone'`;
 const WANT = "update book_imports set wanted = ? where number = ? and state = 'checked'";
 const TAKE_WANTED =
   "update book_imports set wanted = 'null' where number = ? and owner = ? and wanted <> 'null'";

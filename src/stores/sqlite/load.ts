@@ -227,8 +227,9 @@ export class SqliteLoad implements Load {
    * Stores the next new rows, as many as time allows.
    * @param left how many new rows there are.
    */
-  async #storeStep({ name, owner }: ImportWork, done: Done, left: number): Promise<Done> {
+  async #storeStep(work: ImportWork, done: Done, left: number): Promise<Done> {
     const { logWriter, bookLog, times } = this.#target;
+    const { name, owner } = work;
     const { number } = done;
     let rows = done.rows;
     let stored = 0;
@@ -250,7 +251,9 @@ export class SqliteLoad implements Load {
     await logWriter.end(number, stored);
     const books = done.books + stored;
     const state = stored === left || rows >= this.#rows ? 'stored' : 'open';
-    if (!(await logWriter.imports.keep(number, owner, { rows, books, state }))) throw new NoLongerOpen();
+    const report = state === 'stored' ? work.report?.() : undefined;
+    if (!(await logWriter.imports.keep(number, owner, { rows, books, state, report })))
+      throw new NoLongerOpen();
     return { number, rows, books, state };
   }
 

@@ -1,0 +1,312 @@
+// Imports by request: on every store, from several processes, and however they are interrupted. Titles name the rules of
+// docs/contract.md.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
+import { connect } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import type { Client } from '../support/client.ts';
+import { manyRows } from '../support/importing.ts';
+import { connectTo } from '../support/postgres.ts';
+import { fileOf, STORES, startServiceProcess, startTestService } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
+import { timesWith } from '../support/times.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const FILE = `Name,Writer,When
+Emma,Jane Austen,1815
+Kim,Rudyard Kipling,1901-1902
+Rob Roy,Walter Scott,MDCCCXVII
+Emma,Jane Austen,1815
+Ivanhoe,Walter Scott,19
+Beowulf,,1000
+`;
+
+interface Report {
+  readonly import: number;
+  readonly state: string;
+  readonly books: number;
+  readonly [name: string]: any;
+}
+
+async function send(
+  client: Client,
+  path: string,
+  file?: string,
+  headers = {},
+): Promise<[number, string, Report]> {
+  const { status, message, data } = await client.request('POST', path, {
+    headers,
+    ...(file === undefined ? {} : { body: Buffer.from(file) }),
+  });
+  return [status, message, data];
+}
+
+const reportOf = async (client: Client, number: number): Promise<Report> =>
+  (await client.request('GET', `/import/${number}`)).data;
+
+const untilStored = (client: Client, number: number) =>
+  waitUntil(
+    async () => (await reportOf(client, number)).state === 'stored',
+    undefined,
+    () => reportOf(client, number),
+  );
+
+const SELECT = 'name=old.csv&title=Name&author=Writer&year=When';
+
+for (const store of STORES) {
+  describe(`imports on ${store.name}`, () => {
+    test('rules M2, M3 and M6: a check stores nothing, and then its file is stored by its number, corrected', async () => {
+      const { client } = await startTestService(await store.freshUrl());
+      await client.create({ title: 'Beowulf', author: '', year: 1000 });
+      const [status, message, { figures, ...report }] = await send(client, `/import?dry-run&${SELECT}`, FILE);
+      assert.deepEqual([status, message, report.state, report.books], [200, 'File checked', 'checked', 0]);
+      const { lacking, ...counts } = figures;
+      const none = { short: 0, newYears: 0 };
+      assert.deepEqual(counts, { rows: 6, new: 1, here: 1, repeated: 1, doubtful: 1, refused: 2, ...none });
+      assert.deepEqual(lacking, { title: 0, author: 0, year: 0 });
+      const emma = { title: 'Emma', author: 'Jane Austen', year: 1815, doubt: null };
+      assert.deepEqual(report.rows, {
+        new: [{ line: 2, ...emma }],
+        here: [
+          { line: 5, ...emma },
+          { line: 7, title: 'Beowulf', author: '', year: 1000, doubt: null },
+        ],
+        doubtful: [{ line: 6, title: 'Ivanhoe', author: 'Walter Scott', year: 19, doubt: 'year-short' }],
+      });
+      const kim = { line: 3, title: 'Kim', column: 'When', text: '1901-1902', proposal: '1901' };
+      const reason = { code: 'year-unclear', values: [] };
+      const record = 'Kim,Rudyard Kipling,1901-1902,"When: is not an unambiguous year"';
+      assert.deepEqual(report.refused[0], { ...kim, reason, record });
+      assert.equal(report.refused[1].proposal, '1817');
+      const { names, columns, header, delimiter, encoding, ids } = report.file;
+      assert.deepEqual(
+        [names, header, delimiter, encoding, ids],
+        [['Name', 'Writer', 'When'], true, ',', 'utf-8', 'new'],
+      );
+      assert.deepEqual(columns, { title: 'Name', author: 'Writer', year: 'When' });
+      assert.equal((await client.list()).length, 1);
+
+      const number = report.import;
+      const again = await send(client, `/import/${number}?dry-run&year=`);
+      assert.deepEqual([again[0], again[2].figures.refused, again[2].file.columns.year], [200, 0, null]);
+      const corrections = encodeURIComponent('{"3":"1901","4":"in 1817"}');
+      const stored = await send(
+        client,
+        `/import/${number}?year=When&doubtful=skip&corrections=${corrections}`,
+      );
+      assert.deepEqual(stored.slice(0, 2), [200, 'Books imported successfully']);
+      assert.deepEqual([stored[2].state, stored[2].books, stored[2].figures.refused], ['stored', 2, 1]);
+      const titles = (await client.list()).map(({ title, year }) => `${title} ${year}`);
+      assert.deepEqual(titles, ['Beowulf 1000', 'Emma 1815', 'Kim 1901']);
+      assert.deepEqual((await send(client, `/import/${number}`))[2], await reportOf(client, number));
+      const undone = await client.request('POST', '/undo', { body: { import: number } });
+      assert.equal(undone.data.undone, 2);
+    });
+
+    test('rules M5 and M6: any process knows an import, and has its file stored where it is', async () => {
+      const one = await startTestService(await store.freshUrl());
+      const other = await startTestService(one.dbUrl);
+      const [, , { import: number }] = await send(one.client, `/import?dry-run&${SELECT}`, FILE);
+      assert.deepEqual(await reportOf(other.client, number), await reportOf(one.client, number));
+      assert.equal((await send(other.client, `/import/${number}`))[0], 202);
+      await untilStored(other.client, number);
+      assert.equal((await one.client.list()).length, 3);
+      const { data } = await other.client.request('GET', '/import');
+      assert.deepEqual([data.length, data[0].import, data[0].books, data[0].rows], [1, number, 3, undefined]);
+      const [, , { import: second }] = await send(one.client, '/import?dry-run', 'title\nA\n');
+      await one.stop();
+      await executeOn(one.dbUrl, AGO[store.name]);
+      const gone = await send(other.client, `/import/${second}`);
+      assert.deepEqual(
+        [...gone.slice(0, 2), (await reportOf(other.client, second)).state],
+        [410, 'File no longer here', 'checked'],
+      );
+      assert.deepEqual((await send(other.client, '/import/999'))[0], 404);
+    });
+
+    test('rules M7 and I1 to I4: a key stores a file once, from any process', async () => {
+      const one = await startTestService(await store.freshUrl());
+      const other = await startTestService(one.dbUrl);
+      const headers = { 'idempotency-key': 'once' };
+      const path = `/import?on-duplicate=add&${SELECT}`;
+      const both = await Promise.all([one, other].map(({ client }) => send(client, path, FILE, headers)));
+      const [number] = both.map(([, , data]) => data.import);
+      assert.deepEqual(
+        both.map(([, , data]) => data.import),
+        [number, number],
+      );
+      await untilStored(other.client, Number(number));
+      const again = await one.client.request('POST', path, { headers, body: Buffer.from(FILE) });
+      assert.deepEqual(
+        [again.status, again.headers.get('idempotent-replayed'), again.data.books],
+        [200, 'true', 4],
+      );
+      assert.equal((await send(one.client, path, `${FILE}\n`, headers))[0], 422);
+      assert.equal((await one.client.list()).length, 4);
+    });
+
+    test('rule M7: an import that is cut off by kill -9 is completed by its file, under one number', async (context) => {
+      const dbUrl = await store.freshUrl();
+      const file = manyRows(200_000);
+      let service = await startServiceProcess(dbUrl);
+      const sent = send(service.client, '/import?on-duplicate=add', file).catch(() => {});
+      const release = await INTERRUPT[store.name](context, dbUrl);
+      service.process.kill('SIGKILL');
+      await once(service.process, 'exit');
+      await sent;
+      await release();
+      service = await startServiceProcess(dbUrl);
+      const [{ import: number, state, books }] = (await service.client.request('GET', '/import')).data;
+      assert.ok(state === 'open' && books < 200_000, `${state} ${books}`);
+      await executeOn(dbUrl, AGO[store.name]);
+      assert.equal((await reportOf(service.client, number)).state, 'stopped');
+      await send(service.client, '/import?on-duplicate=add', file);
+      await untilStored(service.client, number);
+      assert.equal((await reportOf(service.client, number)).books, 200_000);
+      assert.equal((await service.client.request('GET', `/event/${number}`)).data.books, 200_000);
+      assert.equal((await service.client.list()).length, 200_000);
+      await service.stop();
+    });
+
+    test('rule M7: a stop ends an import between two steps, and the next start completes it', async (context) => {
+      const dbUrl = await store.freshUrl();
+      const file = manyRows(200_000);
+      let service = await startServiceProcess(dbUrl);
+      const sent = send(service.client, '/import', file).catch(() => undefined);
+      const release = await INTERRUPT[store.name](context, dbUrl);
+      service.process.kill('SIGTERM');
+      await release();
+      const answer = await sent;
+      assert.ok(answer === undefined || answer[0] === 503, `${answer}`);
+      if (service.process.exitCode === null) await once(service.process, 'exit');
+      service = await startServiceProcess(dbUrl);
+      const [{ import: number, state, fault }] = (await service.client.request('GET', '/import')).data;
+      assert.deepEqual([state, fault?.code], ['stopped', 'stopped']);
+      await send(service.client, '/import', file);
+      await untilStored(service.client, number);
+      assert.equal((await service.client.list()).length, 200_000);
+      await service.stop();
+    });
+
+    test('rule M2: an import continues without its client, but not with half of its file', async () => {
+      const { client, port } = await startTestService(await store.freshUrl());
+      const file = manyRows(20_000);
+      const head = headOf(client, file.length);
+      for (const part of [file.slice(0, -10), file]) {
+        const socket = connect(port, '127.0.0.1');
+        await new Promise((resolve) => socket.write(head + part, resolve));
+        socket.destroy();
+      }
+      await waitUntil(async () => (await client.list()).length === 20_000);
+      assert.equal((await client.request('GET', '/import')).data.length, 1);
+    });
+
+    test('rules M4 and H6: without a log, imports are kept all the same', async () => {
+      const { client } = await startTestService(await store.freshUrl(), { HISTORY: 'off', FIND: 'off' });
+      const [status, , { import: number }] = await send(client, `/import?${SELECT}`, FILE);
+      assert.deepEqual([status, (await reportOf(client, number)).books], [200, 3]);
+      assert.equal((await client.request('GET', `/event/${number}`)).status, 404);
+    });
+
+    test('rule M4: an import that is taken back half way is not continued', async (context) => {
+      const { client, dbUrl } = await startTestService(await store.freshUrl());
+      await client.request('GET', '/import'); // the first look at the log of changes writes to it
+      const sent = send(client, '/import', manyRows(200_000));
+      const release = await INTERRUPT[store.name](context, dbUrl);
+      const [{ import: number }] = (await client.request('GET', '/import')).data;
+      const undo = client.request('POST', '/undo', { body: { since: '2020-01-01T00:00:00Z' } });
+      await release();
+      await Promise.all([undo, sent]);
+      await waitUntil(async () => (await reportOf(client, number)).state !== 'open');
+      const { state } = await reportOf(client, number);
+      assert.ok(['undone', 'stored'].includes(state), state);
+    });
+  });
+}
+
+/** As if the processes of all imports had died long ago. */
+const AGO = {
+  SQLite: 'update book_imports set seen = 0',
+  PostgreSQL: "update book_imports set seen = '2020-01-01'",
+};
+
+/** Waits until an import has begun to store, and holds it up there. @returns lets it continue. */
+const INTERRUPT = {
+  async SQLite(_: unknown, url: string) {
+    const db = new DatabaseSync(fileOf(url), { timeout: 0 });
+    const isBetweenSteps = () => {
+      try {
+        db.exec('begin immediate');
+      } catch {
+        return false;
+      }
+      if (Number(db.prepare('select count(*) as count from books').get()?.count) > 0) return true;
+      db.exec('rollback');
+      return false;
+    };
+    while (!isBetweenSteps()) await setImmediate();
+    return async () => {
+      db.exec('rollback');
+      db.close();
+    };
+  },
+  async PostgreSQL(context: Parameters<typeof connectTo>[0], url: string) {
+    const client = await connectTo(context, url);
+    await client.query('begin; lock table books in share row exclusive mode');
+    const waits = "select from pg_locks where relation = 'books'::regclass and not granted";
+    await waitUntil(async () => (await client.query(waits)).rowCount !== 0);
+    return async () => void (await client.query('rollback'));
+  },
+};
+
+describe('the files of imports', () => {
+  test('rule M6: are private, without a name, and given up after a while', async () => {
+    const store = STORES[0] as (typeof STORES)[number];
+    const service = await startServiceProcess(await store.freshUrl());
+    await send(service.client, '/import?dry-run', 'title\nA\n');
+    const descriptors = `/proc/${service.process.pid}/fd`;
+    const found = readdirSync(descriptors).find((name) =>
+      readlinkSync(`${descriptors}/${name}`).includes('.import-'),
+    );
+    assert.match(readlinkSync(`${descriptors}/${found}`), / \(deleted\)$/);
+    assert.equal(statSync(`${descriptors}/${found}`).mode & 0o777, 0o600);
+    assert.equal(readFileSync(`${descriptors}/${found}`, 'utf8'), 'title\nA\n');
+    await service.stop();
+    const times = timesWith({ imports: { held: 300, look: 10 } });
+    const { client } = await startTestService(await store.freshUrl(), {}, process.stderr, times);
+    const [, , { import: number }] = await send(client, '/import?dry-run', 'title\nA\n');
+    await waitUntil(async () => (await send(client, `/import/${number}`))[0] === 410);
+  });
+
+  test('rule M8: are as large as IMPORT_LIMIT together', async () => {
+    const [store] = STORES as [(typeof STORES)[number]];
+    const { client, port } = await startTestService(await store.freshUrl(), { IMPORT_LIMIT: '1000000' });
+    const fileOf = (letter: string, rows: number) => `title\n${`${letter}\n`.repeat(rows)}`;
+    assert.equal((await send(client, '/import', fileOf('a', 500_000)))[0], 413);
+    const other = connect(port, '127.0.0.1');
+    other.write(headOf(client, 900_000));
+    await waitUntil(async () => (await send(client, '/import?dry-run', fileOf('b', 100_000)))[0] === 503);
+    other.destroy();
+    await waitUntil(async () => (await send(client, '/import?dry-run', fileOf('b', 100_000)))[0] === 200);
+    assert.equal((await send(client, `/import?dry-run`, fileOf('c', 450_000)))[0], 200); // instead of those before
+  });
+
+  test('rule 22: come at a pace', async () => {
+    const [store] = STORES as [(typeof STORES)[number]];
+    const times = timesWith({ http: { wholeRequest: 1, check: 1 } });
+    const { client, port } = await startTestService(await store.freshUrl(), {}, process.stderr, times);
+    const slow = connect(port, '127.0.0.1');
+    slow.write(`${headOf(client, 1_000_000)}title\n`);
+    const [answer] = await once(slow, 'data');
+    assert.match(`${answer}`, /^HTTP\/1\.1 408 /);
+    slow.destroy();
+  });
+});
+
+function headOf(client: Client, length: number): string {
+  return `POST /import HTTP/1.1\r\nhost: x\r\nauthorization: ${client.token}\r\ncontent-length: ${length}\r\n\r\n`;
+}
