@@ -140,6 +140,8 @@ export async function startService(
         ofBatches('batches_in_flight', ({ inFlight }) => inFlight),
         ofBatches('waiting_calls', ({ waiting }) => waiting),
         metric('waiting_followers', catalogue.followers.count),
+        metric('import_files', imports.figures.files),
+        metric('import_bytes', imports.figures.bytes),
         metric('store_errors_total', requests.storeFaults),
         metric('logins_total', guard.outcomes),
         ...Object.entries(store.counts()).map(([name, counts]) => metric(name as MetricName, counts)),

@@ -2,6 +2,7 @@
 
 import type { NewBook } from '../../client/src/book.ts';
 import { type BookFields, readBookChanges, TEXT_NAMES } from '../../src/books/book.ts';
+import { because, sentenceOf } from '../../src/files/reasons.ts';
 import { readYear } from '../../src/files/years.ts';
 import { type Field, trimmed } from '../elements/text.ts';
 
@@ -27,7 +28,7 @@ export function readFields(texts: Partial<Record<Field, string>>): ReadFields {
     if (typeof year === 'string')
       return {
         field: 'year',
-        reason: `“${texts.year.trim()}” ${year}. Write it as 1605 or 750 BC, or leave it empty.`,
+        reason: `“${texts.year.trim()}” ${sentenceOf(because(year))}. Write it as 1605 or 750 BC, or leave it empty.`,
       };
     fields.year = year;
   }

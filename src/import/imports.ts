@@ -1,5 +1,5 @@
 // Owns: the imports of this process that requests have sent: their files, in which order they run, what is known of each, and when its
-// file is given up. What others ask about an import that another process has, the store knows.
+// file is given up. The store has what is asked about an import of another process.
 // Does not: read a file or store books: a thread does.
 
 import { randomUUID } from 'node:crypto';
@@ -29,7 +29,7 @@ export interface ImportRequest {
 /** What is known of an import. */
 export type ImportKnown = Pick<KeptImport, 'number' | 'state' | 'books'> & { readonly report: ImportReport };
 
-/** Why an import is neither begun nor continued: its key was used for another one; it is not known; its file is no longer here. */
+/** Why an import is neither started nor continued: its key was used for another one; it is not known; its file is no longer here. */
 export type NotImported = 'conflict' | 'unknown' | 'gone';
 
 interface Job {
@@ -88,8 +88,8 @@ export class Imports {
   }
 
   /** Files, and the bytes of them, for the metrics. */
-  get figures(): { readonly files: number; readonly bytes: number; readonly running: number } {
-    return { files: this.#files, bytes: this.#bytes, running: this.#running };
+  get figures(): { readonly files: number; readonly bytes: number } {
+    return { files: this.#files, bytes: this.#bytes };
   }
 
   /**

@@ -37,6 +37,8 @@ export const DESCRIPTIONS = {
     help: 'Calls waiting for their batch. If some always wait, the store is too slow for the load.',
   },
   waiting_followers: { help: 'Requests that wait for a change.' },
+  import_files: { help: 'Files of imports that the process has: arriving, in work, or checked.' },
+  import_bytes: { help: 'Bytes of these files on disk, with those that are announced.' },
   store_errors_total: {
     labels: { reason: STORE_FAULTS },
     help:

@@ -41,7 +41,7 @@ const ONLY_OURS: Readonly<
     'an invalid Host': new RegExp(`^host:[ \\t]*(?![ \\t])(?!${HOST}[ \\t]*$)`, 'im'),
     'over 4 KB of blanks': /[ \t]{4001}/,
     'a length of over 20 digits': /^content-length:[ \t]*\d{21,}[ \t]*$/im,
-    'a coding before chunked': /^transfer-encoding:(?:.*,|[\s\S]*^transfer-encoding:) *chunked *$/im,
+    'a coding before chunked': /^transfer-encoding:(?:.*,|[\s\S]*^transfer-encoding:)[ \t]*chunked *$/im,
     'a tab before chunked': /^transfer-encoding: *\t[ \t]*chunked[ \t]*$/im,
     'chunks in HTTP/1.0': / HTTP\/1\.0$[\s\S]*^transfer-encoding:/im,
     Upgrade: /^upgrade:/im,

@@ -107,7 +107,7 @@ for (const store of STORES) {
       assert.equal(undone.data.undone, 2);
     });
 
-    test('rules M5 and M6: any process knows an import, and has its file stored where it is', async () => {
+    test('rules M5 and M6: any process answers for an import, and has its file stored where it is', async () => {
       const one = await startTestService(await store.freshUrl());
       const other = await startTestService(one.dbUrl);
       const [, , { import: number }] = await send(one.client, `/import?dry-run&${SELECT}`, FILE);
@@ -234,7 +234,7 @@ const AGO = {
   PostgreSQL: "update book_imports set seen = '2020-01-01'",
 };
 
-/** Waits until an import has begun to store, and holds it up there. @returns lets it continue. */
+/** Waits until an import stores, and holds it up there. @returns lets it continue. */
 const INTERRUPT = {
   async SQLite(_: unknown, url: string) {
     const db = new DatabaseSync(fileOf(url), { timeout: 0 });
@@ -279,7 +279,8 @@ describe('the files of imports', () => {
     const times = timesWith({ imports: { held: 300, look: 10 } });
     const { client } = await startTestService(await store.freshUrl(), {}, process.stderr, times);
     const [, , { import: number }] = await send(client, '/import?dry-run', 'title\nA\n');
-    await waitUntil(async () => (await send(client, `/import/${number}`))[0] === 410);
+    await waitUntil(async () => (await reportOf(client, number)).state === 'stopped');
+    assert.equal((await send(client, `/import/${number}`))[0], 410);
   });
 
   test('rule M8: are as large as IMPORT_LIMIT together', async () => {

@@ -243,10 +243,8 @@ export class SqliteLoad implements Load {
       stored += Number(insert.run(rows, rows + STORED_ROWS).changes);
       rows += STORED_ROWS;
     }
-    assertAllTaken(
-      stored,
-      this.#number(`select count(*) as value ${ofStep(this.#becomesBook)}`, done.rows, rows),
-    );
+    const count = `select count(*) as value ${ofStep(this.#becomesBook)}`;
+    assertAllTaken(stored, this.#number(count, done.rows, rows));
     bookLog.noteNew();
     await logWriter.end(number, stored);
     const books = done.books + stored;
