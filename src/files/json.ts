@@ -29,7 +29,7 @@ import { readBatches, rowOf, shorten } from './rows.ts';
 import type { TextInput } from './text-input.ts';
 
 /** Characters of an array, at most: it is read as a whole. */
-const LONGEST_ARRAY = 64 * 1024 * 1024;
+const LONGEST_ARRAY = 16 * 1024 * 1024;
 
 /**
  * Characters of lines whose objects determine the columns: about 8,000 books. Programs leave out keys that have no value,
@@ -39,7 +39,7 @@ const BEGINNING = 1024 * 1024;
 
 /** No book is nested more deeply, and no array of books has more values. JSON.parse takes a hundred bytes for each. */
 const DEEPEST = 1000;
-const MOST_VALUES = 10_000_000;
+const MOST_VALUES = 1_000_000;
 
 const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c];
 const [LIST, LIST_END, OBJECT, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d];
@@ -117,7 +117,7 @@ async function readArray(input: TextInput, name: string): Promise<object> {
   if (depth > DEEPEST) throw new OperatorError(`The array is nested more than ${DEEPEST} deep.`);
   if (text.length > LONGEST_ARRAY || values > MOST_VALUES)
     throw new OperatorError(
-      'The array has more than 64 MiB or 10 million values: save it as JSON Lines, one object a line, such as with jq -c ".[]".',
+      'The array has more than 16 MiB or a million values: save it as JSON Lines, one object a line, such as with jq -c ".[]".',
     );
   const array = parseJson(text);
   if (array === undefined) throw new OperatorError(`The array is malformed: ${faultIn(text)}.`);

@@ -18,6 +18,9 @@ import { type FileRoom, NoRoomForFile, Upload } from './upload.ts';
 /** Files at the same time. */
 const MOST_FILES = 16;
 
+/** Mebibytes of its thread. An array of JSON takes most; without a limit, V8 would leave garbage of twice as much. */
+const MEMORY = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 112 };
+
 /** What a request wants of a file. */
 export interface ImportRequest {
   readonly dryRun: boolean;
@@ -267,7 +270,7 @@ export class Imports {
     };
     let last: ImportMessage | undefined;
     try {
-      job.thread = await startThread('src/import/thread.ts', data);
+      job.thread = await startThread('src/import/thread.ts', data, MEMORY);
       job.thread.on('message', (message: ImportMessage) => {
         last = message;
         job.books = Math.max(job.books, message.books);

@@ -404,7 +404,7 @@ describe('a file', () => {
       '[{"title":"a"},{"title":}]',
     ].map((content) => [/^The array is malformed: .{20,90}\.$/, content] as const),
     [/^The array is malformed: it has NaN or Infinity, where JSON has null\.$/, '[{"title":"a","year":NaN}]'],
-    [/^The array has more than 64 MiB .+: save it as JSON Lines/, `[${' '.repeat(64 * 1024 * 1024)}]`],
+    [/^The array has more than 16 MiB .+: save it as JSON Lines/, `[${' '.repeat(16 * 1024 * 1024)}]`],
     ...DELIMITERS.map(
       (delimiter) =>
         [/^The delimiter must be one .+, or \\t for a tab\.$/, 'title\na\n', { delimiter }] as const,

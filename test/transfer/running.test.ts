@@ -317,21 +317,21 @@ describe('import', () => {
   test('a dry run has its temporary files beside the store; without room there, an error names the way out', async (context) => {
     const url = await storeWith([]);
     const long = `${'x'.repeat(4000)}\n`;
-    // A limit of 30 MB on the size of files simulates a full disk.
+    // A limit of 9 MB on the size of files simulates a full disk.
     const args = ['import', '-', '--dry-run'];
     const child = spawnService({ DB_URL: url }, args, {
       folder: temporaryFolder(),
       stdin: 'pipe',
-      setting: 'ulimit -f 60000',
+      setting: 'ulimit -f 18000',
     });
     context.after(() => child.kill('SIGKILL'));
     const ended = endOf(child);
     const input = child.stdin?.on('error', () => {});
-    input?.write(`title\n${long.repeat(5000)}`); // more than SQLite holds in memory
+    input?.write(`title\n${long.repeat(1600)}`); // more than SQLite holds in memory
     const temporary = () => openFiles(child).find((path) => basename(path).startsWith('etilqs_'));
     await waitUntil(() => temporary() !== undefined, ended);
     assert.equal(dirname(`${temporary()}`), dirname(fileOf(url)));
-    input?.end(long.repeat(5000));
+    input?.end(long.repeat(1600));
     const { code, stderr } = await ended;
     assert.equal(code, 1);
     assert.match(stderr, /\nThe temporary file .+ Set SQLITE_TMPDIR to use another folder\.\n$/);

@@ -49,7 +49,7 @@ const TAKEN_ROWS = 100;
 const TABLES = `
   pragma temp_store = file;
   pragma temp.journal_mode = off;
-  pragma temp.cache_size = -16384;
+  pragma temp.cache_size = -4096;
   create temporary table aside (id integer primary key, line, book, ${FIELDS}, original, doubt);
   create temporary table known (id integer primary key, what, title)`;
 const DROP =
