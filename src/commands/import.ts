@@ -14,6 +14,7 @@ import { fingerprintOf, type GivenOptions, OPTION_NAMES, readOptions } from '../
 import { importBooks } from '../import/pass.ts';
 import { rejectsPath } from '../import/rejects.ts';
 import { ImportReport } from '../import/report.ts';
+import { emptyReport, Summary } from '../import/summary.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
 import { describeStore, openScratch, readDbUrl } from '../stores/open.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
@@ -84,7 +85,9 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     const { skipsEqual, skipsDoubtful } = options;
     const rejects = wantedRejects ?? (isDryRun ? undefined : rejectsPath(file, reading));
     const shown = { name, size, rejects, store: describeStore(url), isDryRun, skipsEqual, skipsDoubtful };
-    const watcher = new ImportReport(context, reading, shown);
+    const report = new ImportReport(context, reading, shown);
+    const summary = new Summary(emptyReport(basename(name), isDryRun, given, size ?? 0), () => {});
+    summary.understood(reading, given);
     const store = isDryRun
       ? ((await at.openBulk('read', times)) ?? (await openScratch(times)))
       : await at.openBulk('write', times);
@@ -97,11 +100,19 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
             owner: randomUUID(),
             number: undefined,
             fingerprint: () => fingerprintOf(content.digest('hex'), given),
+            report: (isDone: boolean) => (isDone ? summary.done() : summary.report),
             assertNewest: () => store.assertNewest(),
           };
-      const outcome = await importBooks({ reading, load, work, watcher, signal, corrections: {} });
+      const outcome = await importBooks({
+        reading,
+        load,
+        work,
+        watchers: [report, ...(isDryRun ? [] : [summary])],
+        signal,
+        corrections: {},
+      });
       await load.close().catch(() => {}); // after a failure, closing may fail as well
-      return await watcher.end(outcome);
+      return await report.end(outcome);
     } finally {
       await store.close().catch(() => {});
     }

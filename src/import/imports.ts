@@ -7,16 +7,14 @@ import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import type { ChangeLog, LogWriter } from '../books/change-log.ts';
 import { type KeptImport, LOST } from '../books/kept-imports.ts';
+import type { IncomingStream } from '../http/body.ts';
 import type { Log } from '../log/log.ts';
 import { startThread } from '../thread.ts';
 import type { Times } from '../times.ts';
 import { fingerprintOf, type GivenOptions } from './options.ts';
 import { emptyReport, type ImportReport } from './summary.ts';
 import type { ImportMessage, ImportThreadData } from './thread.ts';
-import { type FileRoom, NoRoomForFile, Upload } from './upload.ts';
-
-/** Files at the same time. */
-const MOST_FILES = 16;
+import { FileRoom, Upload } from './upload.ts';
 
 /** Mebibytes of its thread. An array of JSON takes most; without a limit, V8 would leave garbage of twice as much. */
 const MEMORY = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 112 };
@@ -68,47 +66,22 @@ export class Imports {
   readonly #jobs = new Map<number, Job>();
   readonly #waiting: Job[] = [];
   #running = 0;
-  #files = 0;
-  #bytes = 0;
+  /** Of the files. */
+  readonly room: FileRoom;
   #timer: NodeJS.Timeout | undefined;
   #isClosing = false;
 
-  readonly #room: FileRoom;
-
   constructor(parts: ImportsParts) {
     this.#parts = parts;
-    this.#room = {
-      most: parts.limit,
-      take: (bytes) => {
-        while (this.#bytes + bytes > parts.limit) if (!this.#giveUpOldest()) return false;
-        this.#bytes += bytes;
-        return true;
-      },
-      release: (bytes) => {
-        this.#bytes -= bytes;
-      },
-    };
-  }
-
-  /** Files, and the bytes of them, for the metrics. */
-  get figures(): { readonly files: number; readonly bytes: number } {
-    return { files: this.#files, bytes: this.#bytes };
+    this.room = new FileRoom(parts.limit, () => this.#giveUpOldest());
   }
 
   /**
    * Takes the file of a request.
    * @throws BodyTooLarge, BodyIncomplete, NoRoomForFile
    */
-  async receive(request: Parameters<typeof Upload.receive>[0]): Promise<Upload> {
-    if (this.#files >= MOST_FILES && !this.#giveUpOldest())
-      throw new NoRoomForFile('too many files are here');
-    this.#files += 1;
-    try {
-      return await Upload.receive(request, this.#parts.folder, this.#room);
-    } catch (error) {
-      this.#files -= 1;
-      throw error;
-    }
+  receive(request: IncomingStream): Promise<Upload> {
+    return Upload.receive(request, this.#parts.folder, this.room);
   }
 
   /**
@@ -145,10 +118,10 @@ export class Imports {
     try {
       begun = await this.#parts.changes.write(begin, this.#deadline);
     } catch (error) {
-      await this.#close(upload);
+      await upload[Symbol.asyncDispose]();
       throw error;
     }
-    if (begun === 'conflict' || begun.isReplay) await this.#close(upload);
+    if (begun === 'conflict' || begun.isReplay) await upload[Symbol.asyncDispose]();
     if (begun === 'conflict') return begun;
     const { number, isReplay } = begun;
     if (isReplay) {
@@ -206,7 +179,7 @@ export class Imports {
           job.thread.postMessage('stop');
           await job.ended.promise;
         }
-        await this.#close(job.upload);
+        await job.upload[Symbol.asyncDispose]();
       }),
     );
     this.#jobs.clear();
@@ -228,12 +201,7 @@ export class Imports {
   #giveUp(job: Job): void {
     this.#jobs.delete(job.number);
     if (job.state === 'checked') void this.#keep(Object.assign(job, { state: 'stopped' }));
-    void this.#close(job.upload);
-  }
-
-  async #close(upload: Upload): Promise<void> {
-    this.#files -= 1;
-    await upload[Symbol.asyncDispose]();
+    void job.upload[Symbol.asyncDispose]();
   }
 
   async #restart(job: Job, request: ImportRequest): Promise<void> {

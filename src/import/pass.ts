@@ -59,7 +59,7 @@ export interface ImportParts {
         assertNewest(): Promise<void>;
       })
     | undefined;
-  readonly watcher: ImportWatcher;
+  readonly watchers: readonly ImportWatcher[];
   /** Texts in place of the wrong ones, by the lines of their records. */
   readonly corrections: Readonly<Record<string, string>>;
   /** Ends the work at a point where nothing is half done. */
@@ -70,7 +70,7 @@ export async function importBooks({
   reading,
   load,
   work,
-  watcher,
+  watchers,
   signal,
   corrections,
 }: ImportParts): Promise<Outcome> {
@@ -95,9 +95,9 @@ export async function importBooks({
       await load.add(books);
       figures = withBatch(figures, books, refused.length);
       ({ position } = batch);
-      await watcher.read(refused, position, figures.rows);
+      for (const watcher of watchers) await watcher.read(refused, position, figures.rows);
     }
-    watcher.comparing?.();
+    for (const watcher of watchers) watcher.comparing?.();
     comparison = await load.compare(signal);
     for await (const rows of load.taken()) {
       const refused = rows.map(({ line, id, title, original }): RefusedRecord => {
@@ -111,14 +111,14 @@ export async function importBooks({
         };
       });
       figures = { ...figures, refused: figures.refused + refused.length };
-      await watcher.read(refused, position, figures.rows);
+      for (const watcher of watchers) await watcher.read(refused, position, figures.rows);
     }
-    await watcher.compared?.(figures, comparison, load);
+    for (const watcher of watchers) await watcher.compared?.(figures, comparison, load);
     if (work !== undefined) {
       const whole = { ...work, fingerprint: work.fingerprint() };
       await load.store(whole, signal, (number, books) => {
         [event, stored] = [number, books];
-        watcher.stored?.(books);
+        for (const watcher of watchers) watcher.stored?.(books);
       });
     }
   } catch (error) {

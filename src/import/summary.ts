@@ -20,6 +20,13 @@ const SHOWN_ROWS = 100;
 const SHOWN_REFUSED = 1000;
 const SHOWN_RECORDS = 512 * 1024;
 
+/** Characters of a longer record that no report has. */
+const LONGEST_RECORD = 64 * 1024;
+
+/** Columns, and characters of their names: no table of books is wider. */
+const SHOWN_COLUMNS = 200;
+const LONGEST_NAME = 1000;
+
 /** Characters. A longer text is not to be corrected in a field. */
 const LONGEST_CORRECTABLE = 2000;
 
@@ -37,8 +44,8 @@ export interface RefusedRow {
   readonly reason: Reason;
   /** A text in its place. */
   readonly proposal: string | null;
-  /** The record in a file of refused rows. */
-  readonly record: string;
+  /** The record in a file of refused rows; null if it is too long. */
+  readonly record: string | null;
 }
 
 export interface ImportReport {
@@ -149,7 +156,9 @@ export class Summary implements ImportWatcher {
       ...{ options, phase: 'reading' },
       rejects: { name: refusedName(this.#report.name ?? undefined, format), before, between, after },
       file: {
-        ...{ format: format.name, encoding, delimiter: delimiter ?? null, names, first },
+        ...{ format: format.name, encoding, delimiter: delimiter ?? null },
+        names: narrow(names),
+        first: first.map(narrow),
         header: options.header !== 'no',
         ids: keepsIds ? 'keep' : 'new',
         above: shorten(above.trim()),
@@ -221,9 +230,15 @@ export class Summary implements ImportWatcher {
     const isYear = column !== undefined && (column === year || otherYears.includes(column));
     const named = title === undefined || column === undefined ? undefined : reading.valueIn(original, title);
     const whole = asRefused(record, reading);
-    this.#characters += whole.length;
+    const isLong = whole.length > LONGEST_RECORD;
+    this.#characters += isLong ? 0 : whole.length;
     this.#refused.push({
-      ...{ line, reason, column: column ?? null, record: whole },
+      ...{
+        line,
+        reason,
+        column: column === undefined ? null : shorten(column),
+        record: isLong ? null : whole,
+      },
       title: named === undefined ? null : shorten(named),
       text: text.length > LONGEST_CORRECTABLE ? null : text,
       proposal: (isYear ? proposedYear(text)?.toString() : undefined) ?? null,
@@ -237,6 +252,10 @@ export class Summary implements ImportWatcher {
   }
 }
 
+function narrow(names: readonly string[]): readonly string[] {
+  return names.slice(0, SHOWN_COLUMNS).map((name) => name.slice(0, LONGEST_NAME));
+}
+
 /** Texts of a megabyte have no place in a report. */
 function inShort({ line, title, author, year, doubt }: Sample): Sample {
   return { line, title: shorten(title), author: shorten(author), year, doubt };
@@ -246,7 +265,7 @@ function inShort({ line, title, author, year, doubt }: Sample): Sample {
 export function faultOf(error: unknown): NonNullable<ImportReport['fault']> {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof NoTitleColumn)
-    return { code: 'no-title', message, names: error.names, first: error.first };
+    return { code: 'no-title', message, names: narrow(error.names), first: error.first.map(narrow) };
   if (error instanceof NotText) return { code: 'not-text', message };
   if (error instanceof NotUtf8) return { code: 'not-utf8', message };
   if (error instanceof InvalidOption) return { code: 'option', message };

@@ -84,7 +84,7 @@ async function load(store: BulkStore, reading: Reading): ReturnType<typeof run> 
     assertNewest: () => store.assertNewest(),
   };
   const { stored, inputError, failure } = await importBooks({
-    ...{ reading, load: loading, work: storing, watcher: summary, signal: stop.signal, corrections },
+    ...{ reading, load: loading, work: storing, watchers: [summary], signal: stop.signal, corrections },
   });
   await loading.close().catch(() => {});
   if (inputError !== undefined) summary.failed(faultOf(inputError));

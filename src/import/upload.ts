@@ -16,16 +16,47 @@ const LEAST = 256 * 1024;
 /** There is no room for a file, on the disk or beside those of others. */
 export class NoRoomForFile extends Error {}
 
-/** Bytes of files: their limit, and those that are in use. */
-export interface FileRoom {
-  readonly most: number;
-  /** Takes more of the room. @returns whether there is as much. */
-  take(bytes: number): boolean;
-  release(bytes: number): void;
+/** Files at the same time. */
+const MOST_FILES = 16;
+
+/** The room for the files of a process. */
+export class FileRoom {
+  readonly #most: number;
+  readonly #giveUpOne: () => boolean;
+  files = 0;
+  bytes = 0;
+
+  /**
+   * @param most bytes of all files.
+   * @param giveUpOne removes a file that nobody needs at the moment. @returns whether there was one.
+   */
+  constructor(most: number, giveUpOne: () => boolean) {
+    this.#most = most;
+    this.#giveUpOne = giveUpOne;
+  }
+
+  /** @throws NoRoomForFile */
+  enter(): void {
+    if (this.files >= MOST_FILES && !this.#giveUpOne()) throw new NoRoomForFile('too many files are here');
+    this.files += 1;
+  }
+
+  /** @throws BodyTooLarge if a file may not be so large; NoRoomForFile */
+  take(more: number, size: number): void {
+    if (size > this.#most) throw new BodyTooLarge();
+    while (this.bytes + more > this.#most)
+      if (!this.#giveUpOne()) throw new NoRoomForFile('other files use all the room');
+    this.bytes += more;
+  }
+
+  leave(bytes: number): void {
+    this.bytes -= bytes;
+    this.files -= 1;
+  }
 }
 
 export class Upload implements AsyncDisposable {
-  readonly #file: FileHandle;
+  #file: FileHandle | undefined;
   readonly #room: FileRoom;
   size = 0;
   /** Bytes of the room that it has. */
@@ -33,13 +64,12 @@ export class Upload implements AsyncDisposable {
   /** A hash of the content, once it is whole. */
   content = '';
 
-  private constructor(file: FileHandle, room: FileRoom) {
-    this.#file = file;
+  private constructor(room: FileRoom) {
     this.#room = room;
   }
 
   get descriptor(): number {
-    return this.#file.fd;
+    return (this.#file as FileHandle).fd;
   }
 
   /**
@@ -47,11 +77,12 @@ export class Upload implements AsyncDisposable {
    * @throws BodyTooLarge, BodyIncomplete, NoRoomForFile
    */
   static async receive(request: IncomingStream, folder: string, room: FileRoom): Promise<Upload> {
-    const { bodyLength } = request;
-    const upload = new Upload(await privateFile(folder), room);
+    room.enter();
+    const upload = new Upload(room);
     try {
-      upload.#makeRoom(bodyLength ?? 0);
-      await upload.#take(request);
+      upload.#makeRoom(request.bodyLength ?? 0);
+      upload.#file = await privateFile(folder);
+      await upload.#take(request, upload.#file);
       return upload;
     } catch (error) {
       await upload[Symbol.asyncDispose]();
@@ -59,7 +90,7 @@ export class Upload implements AsyncDisposable {
     }
   }
 
-  async #take(request: IncomingStream): Promise<void> {
+  async #take(request: IncomingStream, file: FileHandle): Promise<void> {
     const hash = createHash('sha256');
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting: Buffer[] = [];
@@ -73,7 +104,7 @@ export class Upload implements AsyncDisposable {
     const write = async () => {
       for (let bytes = waiting[0]; bytes !== undefined; bytes = waiting[0]) {
         hash.update(bytes);
-        await this.#file.appendFile(bytes);
+        await file.appendFile(bytes);
         waiting.shift();
         const wasFull = behind > BEHIND;
         behind -= bytes.length;
@@ -110,18 +141,16 @@ export class Upload implements AsyncDisposable {
     this.content = hash.digest('hex');
   }
 
-  /** @throws BodyTooLarge, NoRoomForFile */
-  #makeRoom(bytes: number): void {
-    if (bytes > this.#room.most) throw new BodyTooLarge();
-    const more = Math.max(0, bytes - this.#taken);
-    if (!this.#room.take(more)) throw new NoRoomForFile('other files use all the room');
+  /** @param size that the file has now, or will have. */
+  #makeRoom(size: number): void {
+    const more = Math.max(0, size - this.#taken);
+    this.#room.take(more, size);
     this.#taken += more;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#room.release(this.#taken);
-    this.#taken = 0;
-    await this.#file.close();
+    this.#room.leave(this.#taken);
+    await this.#file?.close();
   }
 }
 

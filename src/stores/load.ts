@@ -80,8 +80,8 @@ export interface ImportWork {
   readonly owner: string;
   /** Of the import, if this process has started it. Otherwise, an interrupted one with this fingerprint is completed, or a new one begins. */
   readonly number: number | undefined;
-  /** The report that is kept when all is stored. */
-  report?(): unknown;
+  /** The report that is kept. @param isDone whether all is stored. */
+  report(isDone: boolean): unknown;
 }
 
 export interface Load {

@@ -67,7 +67,11 @@ export async function importRows(
       rows.map((row, at) => ({ ...row, line: at + 2, id: undefined, original: undefined, doubt: undefined })),
     );
     await load.compare(signal);
-    await load.store({ name: 'rows', fingerprint, owner: randomUUID(), number: undefined }, signal, onStored);
+    await load.store(
+      { name: 'rows', fingerprint, owner: randomUUID(), number: undefined, report: () => null },
+      signal,
+      onStored,
+    );
   } finally {
     await load.close();
   }

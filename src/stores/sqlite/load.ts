@@ -206,17 +206,18 @@ export class SqliteLoad implements Load {
   }
 
   /** @returns how far the import is: nowhere, or where it was interrupted. */
-  async #beginImport({ number, fingerprint, owner }: ImportWork, signal: AbortSignal): Promise<Done> {
+  async #beginImport(work: ImportWork, signal: AbortSignal): Promise<Done> {
+    const { number, fingerprint, owner } = work;
     for (;;) {
       const found = await this.#target.inTransaction(async (): Promise<Done | undefined> => {
         const { imports } = this.#target.logWriter;
         if (number !== undefined) return imports.find(number);
         const other = await imports.unfinished(fingerprint);
-        if (other === undefined)
-          return { number: await imports.begin(fingerprint, owner), rows: 0, books: 0, state: 'open' };
-        if (other.state === 'open' && other.idle < LOST) return undefined; // its process works on it, or has just died
-        await imports.take(other.number, owner);
-        return other;
+        if (other?.state === 'open' && other.idle < LOST) return undefined; // its process works on it, or has just died
+        if (other !== undefined) await imports.take(other.number, owner);
+        const begun = other?.number ?? (await imports.begin(fingerprint, owner));
+        await imports.keep(begun, owner, { report: work.report(false) });
+        return other ?? { number: begun, rows: 0, books: 0, state: 'open' };
       });
       if (found !== undefined) return found;
       await pause(this.#target.times.importPause, undefined, { signal });
@@ -249,7 +250,7 @@ export class SqliteLoad implements Load {
     await logWriter.end(number, stored);
     const books = done.books + stored;
     const state = stored === left || rows >= this.#rows ? 'stored' : 'open';
-    const report = state === 'stored' ? work.report?.() : undefined;
+    const report = state === 'stored' ? work.report(true) : undefined;
     if (!(await logWriter.imports.keep(number, owner, { rows, books, state, report })))
       throw new NoLongerOpen();
     return { number, rows, books, state };
