@@ -44,7 +44,10 @@ export interface KeptImports extends KeptImportsReader {
   want(number: number, wanted: unknown): Promise<void>;
   /** What this process is to do with its import, which is no longer wanted then; null for nothing. */
   takeWanted(number: number, owner: string): Promise<unknown>;
-  /** @returns false, without an effect, if the import is neither open nor checked, or has another owner. */
+  /**
+   * @returns false, without an effect, if the import has another owner, or if it has ended and there is no report: its last
+   * report comes later.
+   */
   keep(number: number, owner: string, progress: ImportProgress): Promise<boolean>;
   /** Ends an import that is open or stopped, or all of them: what it has stored is taken back. */
   close(number: number | undefined): Promise<void>;

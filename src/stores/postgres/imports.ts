@@ -28,9 +28,10 @@ const FORGET = `
 const TAKE = `
   update book_imports set owner = $1, seen = clock_timestamp(), state = 'open' where number = $2 and ${DURABLY}`;
 const KEEP = `
-  update book_imports set seen = clock_timestamp(), state = coalesce($1, state), rows = coalesce($2, rows),
-    books = coalesce($3, books), report = coalesce($4, report), fingerprint = coalesce($5, fingerprint)
-  where number = $6 and owner = $7 and state in ('open', 'checked') and ${DURABLY} returning number`;
+  update book_imports set seen = clock_timestamp(),
+    state = case when state in ('stored', 'undone') then state else coalesce($1, state) end, rows = coalesce($2, rows),
+    books = coalesce($3, books), report = coalesce($4::json, report), fingerprint = coalesce($5, fingerprint)
+  where number = $6 and owner = $7 and (state in ('open', 'checked') or $4::json is not null) and ${DURABLY} returning number`;
 const WANT = "update book_imports set wanted = $1 where number = $2 and state = 'checked'";
 const TAKE_WANTED = `
   update book_imports set wanted = null from (select wanted from book_imports where number = $1 for update) as before

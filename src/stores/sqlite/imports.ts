@@ -25,9 +25,9 @@ const FORGET = `
   delete from book_imports where number <= (select number from book_imports order by number desc limit 1 offset ${KEPT_IMPORTS})`;
 const TAKE = `update book_imports set owner = ?, seen = ${NOW}, state = 'open' where number = ?`;
 const KEEP = `
-  update book_imports set seen = ${NOW}, state = coalesce(?, state), rows = coalesce(?, rows), books = coalesce(?, books),
-    report = coalesce(?, report), fingerprint = coalesce(?, fingerprint)
-  where number = ? and owner = ? and state in ('open', 'checked')`;
+  update book_imports set seen = ${NOW}, state = case when state in ('stored', 'undone') then state else coalesce(?, state) end,
+    rows = coalesce(?, rows), books = coalesce(?, books), report = coalesce(?, report), fingerprint = coalesce(?, fingerprint)
+  where number = ? and owner = ? and (state in ('open', 'checked') or ? is not null)`;
 const WANT = "update book_imports set wanted = ? where number = ? and state = 'checked'";
 const TAKE_WANTED =
   "update book_imports set wanted = 'null' where number = ? and owner = ? and wanted <> 'null'";
@@ -63,7 +63,7 @@ export class SqliteImports implements KeptImports {
   async keep(number: number, owner: string, progress: ImportProgress): Promise<boolean> {
     const { state = null, rows = null, books = null, fingerprint = null, report } = progress;
     const kept = report === undefined ? null : JSON.stringify(report);
-    return this.#prepare(KEEP).run(state, rows, books, kept, fingerprint, number, owner).changes === 1;
+    return this.#prepare(KEEP).run(state, rows, books, kept, fingerprint, number, owner, kept).changes === 1;
   }
 
   async newest(most: number): Promise<readonly KeptImport[]> {
