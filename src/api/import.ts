@@ -36,6 +36,8 @@ export async function continueImport({ path }: Exchange, { imports }: AppParts):
   if ('invalid' in query) return answers.invalidParameter(query.invalid);
   const number = numberIn(path.sent);
   if (number === undefined) return answers.IMPORT_NOT_FOUND;
+  const known = await imports.find(number);
+  if (known?.state === 'stored' || known?.state === 'undone') return answers.importRetrieved(known);
   const { name: _, ...request } = query;
   return answerTo(await imports.continue(number, request));
 }
@@ -46,9 +48,7 @@ export async function readImportOf({ path }: Exchange, { imports }: AppParts): P
   return found === undefined ? answers.IMPORT_NOT_FOUND : answers.importRetrieved(found);
 }
 
-export async function listImports({ path }: Exchange, { imports }: AppParts): Promise<Answer> {
-  const parameters = readParameters(path.query, () => false);
-  if ('invalid' in parameters) return answers.invalidParameter(parameters.invalid);
+export async function listImports(_: Exchange, { imports }: AppParts): Promise<Answer> {
   return answers.importsRetrieved(await imports.newest(LISTED));
 }
 
