@@ -12,13 +12,16 @@ complete -c book-catalogue -n '__fish_seen_subcommand_from token' -l help
 complete -c book-catalogue -n __fish_use_subcommand -f -a import
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l dry-run
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l on-duplicate
+complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l doubtful
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l ids
+complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l header
+complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l format
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l title
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l author
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l year
-complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l format
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l encoding
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l delimiter
+complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l from-line
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l rejects
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l help
 complete -c book-catalogue -n __fish_use_subcommand -f -a export

@@ -9,7 +9,7 @@ import { isJsonObject, parseJson } from '../json/parse.ts';
 import { printable } from '../terminal/printable.ts';
 import { INVALID, idempotencyKeyOf } from './conditions.ts';
 import * as answers from './envelope.ts';
-import type { AppParts, Exchange } from './exchange.ts';
+import { type AppParts, type Exchange, isCompressed } from './exchange.ts';
 import { readParameters } from './query.ts';
 
 /** Imports of a list. */
@@ -24,6 +24,7 @@ export async function importFile(exchange: Exchange, { imports }: AppParts): Pro
   if (key === INVALID) return answers.INVALID_KEY;
   const query = readImport(exchange.path.query);
   if ('invalid' in query) return answers.invalidParameter(query.invalid);
+  if (isCompressed(exchange.request)) return answers.BODY_COMPRESSED;
   const { name, ...request } = query;
   const upload = await imports.receive(exchange.request);
   const begun = await imports.begin(upload, name, request, key);
