@@ -202,7 +202,7 @@ export const IMPORT_SCHEMAS: Readonly<Record<string, Schema>> = {
     text: said(TEXT_OR_NULL, 'What a correction replaces; `null` if it is too long.'),
     reason: exactly({
       code: said(TEXT, 'Such as `year-unclear`.'),
-      values: { type: 'array', items: { type: ['string', 'number'] } },
+      values: { type: 'array', items: { anyOf: [TEXT, { type: 'number' }] } },
     }),
     proposal: said(TEXT_OR_NULL, 'A text in its place.'),
     record: said(TEXT, 'The record, as a file of refused rows has it.'),

@@ -424,6 +424,7 @@ const REPLAYED: readonly ResponseName[] = [
   'ChangesUndone',
   'UndoInProgress',
   'ImportEnded',
+  'ImportInProgress',
 ];
 
 /** Headers of the log and of imports, as the components are called (rules H1, H3, H4, H5 and M2). */

@@ -49,7 +49,7 @@ export interface KeptImports extends KeptImportsReader {
    * report comes later.
    */
   keep(number: number, owner: string, progress: ImportProgress): Promise<boolean>;
-  /** Ends an import that is open or stopped, or all of them: what it has stored is taken back. */
+  /** Ends an import, or all that are open or stopped: what they have stored is taken back. */
   close(number: number | undefined): Promise<void>;
 }
 

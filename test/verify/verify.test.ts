@@ -146,11 +146,13 @@ describe('verify', () => {
       assert.deepEqual([status, message], [404, 'Not found']);
     }
     const reasons: unknown[] = [];
-    const isStopped = () => RULES[reasons.length]?.needsLog !== true;
+    const isStopped = () => RULES[reasons.length]?.needs.includes('log of changes') !== true;
     for await (const verdict of verdictsOf(kit, { level: 'full', mayWrite: false, isStopped })) {
       reasons.push('reason' in verdict && verdict.reason);
     }
-    const expected = RULES.map(({ needsLog }) => (needsLog ? 'no log of changes' : 'stopped'));
+    const expected = RULES.map(({ needs }) =>
+      needs.includes('log of changes') ? 'no log of changes' : 'stopped',
+    );
     assert.deepEqual(reasons, expected);
   });
 

@@ -36,7 +36,7 @@ const WANT = "update book_imports set wanted = $1 where number = $2 and state = 
 const TAKE_WANTED = `
   update book_imports set wanted = null from (select wanted from book_imports where number = $1 for update) as before
   where number = $1 and owner = $2 returning before.wanted`;
-const CLOSE = `update book_imports set state = 'undone' where ${UNFINISHED} and number = coalesce($1, number)`;
+const CLOSE = `update book_imports set state = 'undone' where number = $1 or ($1::bigint is null and ${UNFINISHED})`;
 
 export class PostgresImports implements KeptImports {
   readonly #query: Query;

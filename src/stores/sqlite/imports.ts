@@ -31,7 +31,7 @@ const KEEP = `
 const WANT = "update book_imports set wanted = ? where number = ? and state = 'checked'";
 const TAKE_WANTED =
   "update book_imports set wanted = 'null' where number = ? and owner = ? and wanted <> 'null'";
-const CLOSE = `update book_imports set state = 'undone' where ${UNFINISHED} and number = coalesce(?, number)`;
+const CLOSE = `update book_imports set state = 'undone' where number = ? or (? is null and ${UNFINISHED})`;
 
 export class SqliteImports implements KeptImports {
   readonly #prepare: (sql: string) => StatementSync;
