@@ -49,8 +49,11 @@ const stop = new AbortController();
 const send = (message: ImportMessage) => parentPort?.postMessage(message);
 const summary = new Summary(report, (now, books) => send({ report: now, books, isDone: false }));
 
-parentPort?.on('message', () => stop.abort());
+// A thread that ended before anybody listened to it would be waited for without end.
+const isHeard = Promise.withResolvers<void>();
+parentPort?.on('message', (message) => (message === 'stop' ? stop.abort() : isHeard.resolve()));
 parentPort?.postMessage('ready');
+await isHeard.promise;
 send({ ...(await run()), report: summary.done(), isDone: true });
 parentPort?.close();
 
