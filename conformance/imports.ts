@@ -1,5 +1,5 @@
-// Owns: rules M1 to M7: importing a file, and the report of what becomes of each of its rows. The rows of a rule have a text that no
-// other book has, by which those that became books are found.
+// Owns: rules M1 to M7: importing a file, and the report of what becomes of each of its rows. A mark that no other
+// book has is in the rows of a rule, to find those that became books.
 // Does not: send more than a file of a few rows, or end a process whose import is not complete.
 
 import { randomUUID } from 'node:crypto';
@@ -88,7 +88,7 @@ interface Done {
 }
 
 export const IMPORTS: readonly Rule[] = [
-  ofImports.writing('M1, M6', 'an invalid parameter gets 400, before the body is read', async (service) => {
+  ofImports.writing('M1, M6', 'an unknown, repeated or invalid parameter gets 400', async (service) => {
     for (const query of REFUSED) {
       const [name = ''] = query.replace(/.*&/, '').split('=');
       for (const path of ['/import', `/import/${NO_IMPORT}`]) {
@@ -96,6 +96,8 @@ export const IMPORTS: readonly Rule[] = [
         expectAnswer(answer, invalidParameter(name));
       }
     }
+  }),
+  ofImports.writing('M1', 'a parameter is refused before the file is there', async (service) => {
     const connection = service.connect();
     const headers = { 'content-length': '1000' };
     await connection.send(service.bytes('POST', '/import?nope', { headers }));
@@ -310,6 +312,12 @@ export const IMPORTS: readonly Rule[] = [
       ['/book', '{}'],
     ] as const)
       expectAnswer(await service.request('POST', other, { ...sent, body }), KEY_USED);
+    const check = { ...sent, headers: { 'idempotency-key': randomUUID() } };
+    const checks = [
+      await post(service, '/import?dry-run', check),
+      await post(service, '/import?dry-run', check),
+    ];
+    expectEqual(checks[1]?.data, checks[0]?.data, 'The report of a check', checks[1]?.answer);
     const plain = await post(service, '/import', { body: sent.body });
     await expectBooks(service, mark, ['#,,0']);
     expectReport(plain, { books: 0, figures: { new: 0, here: 1 } });

@@ -232,7 +232,7 @@ const OTHERS: readonly WrongService[] = [
   ['M6', 'a file is stored as it was checked', ask(/(?<=^POST \/import\/\d+)\?author=a$/m, '')],
   ['M1 and M6', 'corrections have no effect', ask(/corrections=[^&\n]*/, '')],
   ['M7, I1', 'a key has no effect', unsent('idempotency-key', 'POST /import')],
-  ['M7, I3', 'a key has no effect', unsent('idempotency-key', 'POST /import')],
+  ['M7, I3', 'no answer says that it is a replay', without('idempotent-replayed', 'POST /import')],
 
   // The log
   ['H1: what', 'times are numbers', give(/"at":"[^"]*"/, `"at":${Date.UTC(2026, 0)}`)],
@@ -356,6 +356,7 @@ export const WRONG_WIRES: readonly (readonly [rules: string, name: string, fault
   ['A2, rule 18', 'the second of two tokens counts', instead(404, 401)],
   ['U1, rule 9: a PUT', 'the size of a body is checked before its book', instead(404, 413)],
   ['C2: a client that expects', 'no client is told to continue', instead('100 Continue', '103 Too early')],
+  ['M1: a parameter', 'a file is read before its options', instead('nope', 'name')],
   ['C2: a body', 'a body in pieces gives another year', instead('-700', '-701')],
   ['B1 and B2', 'an array in pieces gets 200', instead(201, 200)],
   ['rules 9 and 20', 'a request does not see the one before it', instead('second', 'first!')],

@@ -156,6 +156,16 @@ describe('verify', () => {
     assert.deepEqual(reasons, expected);
   });
 
+  test('the rules of imports are not checked of a service without them', async (context) => {
+    service.fault = refuse(/^POST \/import\n/, 404, 'Not found');
+    const reasons: unknown[] = [];
+    const isStopped = () => !/^M\d/.test(RULES[reasons.length]?.numbers ?? '');
+    for await (const verdict of verdictsOf(kitFor(context), { level: 'full', mayWrite: true, isStopped }))
+      reasons.push('reason' in verdict && verdict.reason);
+    const expected = RULES.map(({ numbers }) => (/^M\d/.test(numbers) ? 'no imports' : 'stopped'));
+    assert.deepEqual(reasons, expected);
+  });
+
   test('stops between two rules, with the verdicts so far', async () => {
     const { code, stdout } = await run(['--store-may-be-written'], ACCOUNT, Promise.resolve());
     assert.equal(code, 1);
