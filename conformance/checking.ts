@@ -1,7 +1,7 @@
 // Owns: checking a service for rules, one after the other, and removing the books that a rule has stored.
 
 import { Complaint, shown, Unanswered } from './complaint.ts';
-import type { Level, Rule } from './rule.ts';
+import type { Level, Part, Rule } from './rule.ts';
 import { RULES } from './rules.ts';
 import type { Service } from './service.ts';
 import { NOT_FOUND } from './words.ts';
@@ -14,12 +14,13 @@ export type Verdict = { readonly rule: Rule } & (
 );
 
 /** Why a rule was not checked: what the service lacks, the option that the rule needs, or the end of the run. */
-export type NotChecked =
-  | 'no log of changes'
-  | '--store-may-be-written'
-  | '--secret'
-  | 'stopped'
-  | 'no answer';
+export type NotChecked = `no ${Part}` | '--store-may-be-written' | '--secret' | 'stopped' | 'no answer';
+
+/** A request for each part that a service may lack. */
+const PARTS: Readonly<Record<Part, readonly [method: string, path: string]>> = {
+  'log of changes': ['GET', '/changes'],
+  imports: ['POST', '/import'],
+};
 
 /** So many rules in a row whose requests are not answered in time end the run: each takes half a minute. */
 const MOST_UNANSWERED = 3;
@@ -37,10 +38,14 @@ export async function* verdictsOf(
   { level, mayWrite, isStopped }: Scope,
 ): AsyncGenerator<Verdict> {
   let unanswered = 0;
-  let asked: Promise<boolean> | undefined;
-  const isLogged = () => {
-    asked ??= hasLog(service);
-    return asked;
+  const lacked = new Map<Part, Promise<boolean>>();
+  const lackOf = async ({ needs }: Rule): Promise<NotChecked | undefined> => {
+    for (const part of needs) {
+      const isLacked = lacked.get(part) ?? lacks(service, part);
+      lacked.set(part, isLacked);
+      if (await isLacked) return `no ${part}`;
+    }
+    return undefined;
   };
   for (const rule of RULES) {
     if (level === 'core' && rule.level === 'full') continue;
@@ -48,13 +53,12 @@ export async function* verdictsOf(
       ? 'stopped'
       : unanswered === MOST_UNANSWERED
         ? 'no answer'
-        : rule.needsLog && !(await isLogged())
-          ? 'no log of changes'
-          : rule.writes && !mayWrite
+        : ((await lackOf(rule)) ??
+          (rule.writes && !mayWrite
             ? '--store-may-be-written'
             : rule.needsSecret && service.account.secret === undefined
               ? '--secret'
-              : undefined;
+              : undefined));
     if (reason !== undefined) {
       yield { rule, result: 'not checked', reason };
       continue;
@@ -66,10 +70,10 @@ export async function* verdictsOf(
   }
 }
 
-/** Whether the path of the log exists. A service that does not answer has it: its rules then complain. */
-async function hasLog(service: Service): Promise<boolean> {
-  const answer = await service.request('GET', '/changes', { token: null }).catch(() => undefined);
-  return answer?.status !== NOT_FOUND.status;
+/** Whether a path of the part does not exist. A service that does not answer has it: its rules then complain. */
+async function lacks(service: Service, part: Part): Promise<boolean> {
+  const answer = await service.request(...PARTS[part], { token: null }).catch(() => undefined);
+  return answer?.status === NOT_FOUND.status;
 }
 
 async function verdictOf(rule: Rule, service: Service, isFull: boolean): Promise<Verdict> {

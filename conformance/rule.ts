@@ -5,6 +5,9 @@ import type { Service } from './service.ts';
 /** core: the part of the contract that every implementation has. full: all of docs/contract.md. */
 export type Level = 'core' | 'full';
 
+/** What a service may lack: the log of changes (rule H6), or imports, which came with version 1.1. */
+export type Part = 'log of changes' | 'imports';
+
 /**
  * @param isFull also checks what only the level full demands.
  * @throws Complaint if the service breaks the rule.
@@ -22,16 +25,16 @@ export interface Rule {
   readonly writes: boolean;
   /** Whether it signs tokens. */
   readonly needsSecret: boolean;
-  /** Whether it is about the log of changes, which a service may lack (rule H6). */
-  readonly needsLog: boolean;
+  /** What it is about. */
+  readonly needs: readonly Part[];
   readonly check: Check;
 }
 
 /** How the rules of a level are written: `core('T1', 'a body that is not JSON gets 400', async (service) => {…})`. */
-function rulesOf(level: Level, needsLog = false) {
+function rulesOf(level: Level, ...needs: readonly Part[]) {
   const marked = (writes: boolean, needsSecret: boolean) => {
     return (numbers: string, name: string, check: Check): Rule => {
-      return { numbers, name, level, writes, needsSecret, needsLog, check };
+      return { numbers, name, level, writes, needsSecret, needs, check };
     };
   };
   return Object.assign(marked(false, false), { writing: marked(true, false), signing: marked(false, true) });
@@ -39,8 +42,10 @@ function rulesOf(level: Level, needsLog = false) {
 
 export const core = rulesOf('core');
 export const full = rulesOf('full');
-/** Those of the level full that are about the log of changes. */
-export const ofLog = rulesOf('full', true);
+/** Those of the level full that are about the log of changes, about imports, or about both. */
+export const ofLog = rulesOf('full', 'log of changes');
+export const ofImports = rulesOf('full', 'imports');
+export const ofBoth = rulesOf('full', 'imports', 'log of changes');
 
 /** Such as `D1: removes the book, and a later GET returns 404`. */
 export function titleOf({ numbers, name }: Rule): string {

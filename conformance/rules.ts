@@ -5,6 +5,7 @@ import { CHANGES, HISTORIES } from './changes.ts';
 import { CONDITIONS } from './conditions.ts';
 import { ANY_REQUEST, CREATE, GATE, GUESSING, LIST, LOGIN, READ, REMOVE, UPDATE } from './endpoints.ts';
 import { FINDING } from './finding.ts';
+import { IMPORTS } from './imports.ts';
 import { KEYS_OF_REQUESTS, MANY } from './once.ts';
 import { RACES } from './racing.ts';
 import type { Rule } from './rule.ts';
@@ -27,6 +28,7 @@ export const RULES: readonly Rule[] = [
   ...FINDING,
   ...CONDITIONS,
   ...KEYS_OF_REQUESTS,
+  ...IMPORTS,
   ...CHANGES,
   ...HISTORIES,
   ...UNDOS,

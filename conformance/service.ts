@@ -207,6 +207,13 @@ export class Service {
     return (await this.list()).filter((book) => Object.values(book).join('\n').includes(mark));
   }
 
+  /** Has the books removed later that have the text in a field: those of an import. @returns them. */
+  async adopt(mark: string): Promise<Book[]> {
+    const books = await this.listed(mark);
+    for (const { id } of books) this.#stored.add(id);
+    return books;
+  }
+
   /** The bytes of a request that asks for its connection to stay open. */
   bytes(method: string, path: string, { body, token = this.token, headers }: RequestOptions = {}): Buffer {
     const sent = bytesOf(body);

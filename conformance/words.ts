@@ -21,6 +21,7 @@ export const BOOK_NOT_FOUND = refusal(404, 'Book not found');
 export const NOT_FOUND = refusal(404, 'Not found');
 export const CHANGE_NOT_FOUND = refusal(404, 'Change not found');
 export const EVENT_NOT_FOUND = refusal(404, 'Event not found');
+export const IMPORT_NOT_FOUND = refusal(404, 'Import not found');
 export const METHOD_NOT_ALLOWED = refusal(405, 'Method not allowed');
 export const UNMET = refusal(412, 'Precondition failed');
 export const TOO_LARGE = refusal(413, 'Payload too large');
@@ -48,6 +49,16 @@ export const historyRetrieved = <Data>(data: Data) => ({
   data,
 });
 export const undone = <Data>(data: Data) => ({ status: 200, message: 'Changes undone successfully', data });
+export const imported = { status: 200, message: 'Books imported successfully' };
+export const fileChecked = { status: 200, message: 'File checked' };
+export const importInProgress = { status: 202, message: 'Import in progress' };
+export const invalidFile = { status: 400, message: 'Invalid file' };
+export const importRetrieved = <Data>(data: Data) => ({
+  status: 200,
+  message: 'Import retrieved successfully',
+  data,
+});
+export const importsRetrieved = { status: 200, message: 'Imports retrieved successfully' };
 export const eventRetrieved = (data: object) => ({
   status: 200,
   message: 'Event retrieved successfully',

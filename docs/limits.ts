@@ -9,7 +9,7 @@ const PROJECT = fileURLToPath(new URL('..', import.meta.url));
 
 /** Rows of the table: what is limited, its limit, what happens beyond it. */
 export function limitsTable(): string[][] {
-  const { bodyLimit, bulkLimit, headerLimit } = readConfig({});
+  const { bodyLimit, bulkLimit, headerLimit, importLimit } = readConfig({});
   const room = constantsOf('src/http/room.ts');
   const headers = constantsOf('src/http/head.ts')('MOST_HEADERS').toLocaleString('en-US');
   const { http, lists, books: calls, sqlite } = TIMES;
@@ -18,6 +18,8 @@ export function limitsTable(): string[][] {
   const books = constantsOf('src/api/book-array.ts')('MOST_BOOKS').toLocaleString('en-US');
   const values = constantsOf('src/json/parse.ts')('MOST_VALUES').toLocaleString('en-US');
   const login = size(constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT'));
+  const imports = constantsOf('src/import/imports.ts');
+  const files = constantsOf('src/import/upload.ts');
   const walSize = constantsOf('src/stores/sqlite/wal.ts');
   return [
     [
@@ -26,10 +28,15 @@ export function limitsTable(): string[][] {
       '413',
     ],
     ['that of `POST /books`', `${size(bulkLimit)} (\`BULK_LIMIT\`); ${books} books`, '413'],
+    ['that of `POST /import`', `${size(importLimit)} (\`IMPORT_LIMIT\`)`, '413'],
     ['that of `POST /token`', login, '413'],
     ['request line and headers', `${size(headerLimit)} (\`HEADER_LIMIT\`); ${headers} lines`, '431'],
     ['until the headers have arrived', seconds(http.headers), '408'],
-    ['until the whole request has', seconds(http.wholeRequest), '408'],
+    [
+      'until the whole request has',
+      `${seconds(http.wholeRequest)}; of a file, each ${size(files('LEAST'))}`,
+      '408',
+    ],
     ['a connection without a first request', seconds(http.headers), 'closed'],
     ['a connection without another request', seconds(http.keepAlive), 'closed'],
     [
@@ -52,6 +59,7 @@ export function limitsTable(): string[][] {
       `1 at a time; ${size(room('WAITING_BYTES'))} wait in a process`,
       'they wait, unread; it is closed',
     ],
+    ['files of imports in a process', `${imports('MOST_FILES')}; together, the size of one`, '503'],
     ['the log of changes', '`HISTORY` days', 'removed'],
     [
       'open lists in a process',

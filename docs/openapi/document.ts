@@ -7,22 +7,21 @@ import { MOST_BOOKS } from '../../src/api/book-array.ts';
 import { LOGIN } from '../../src/api/login.ts';
 import { BOOK_FIELDS, BOOK_ID } from '../../src/books/book.ts';
 import { version } from '../../src/version.ts';
+import { CONTINUE_PARAMETERS, FILES, IMPORT_PARAMETERS, IMPORT_SCHEMAS } from './imports.ts';
 import { CHANGES_PARAMETERS, HISTORY_PARAMETERS, SEARCH_PARAMETERS } from './parameters.ts';
 import {
   BOOK_EXAMPLE,
   describeResponse,
-  exactly,
   HEADERS,
   NOT_MODIFIED,
   OPTIONAL_HEADERS,
   REQUEST_ID_TEXT,
   RESPONSES,
   type ResponseName,
-  type Schema,
-  schemaRef,
   TAG_EXAMPLE,
   TOKEN,
 } from './responses.ts';
+import { exactly, type Schema, schemaRef } from './schema.ts';
 
 interface Operation {
   readonly operationId: string;
@@ -38,6 +37,8 @@ interface Operation {
   /** It takes `If-Match` and `If-None-Match`. */
   readonly isConditional?: true;
   readonly body?: { readonly schema: string; readonly examples: Readonly<Record<string, unknown>> };
+  /** Its body is a file. */
+  readonly takesFile?: true;
   readonly responses: readonly ResponseName[];
 }
 
@@ -110,8 +111,25 @@ const READ_EVENT: Operation = {
   operationId: 'getEvent',
   tags: ['Changes'],
   summary: 'Read an event',
-  description: 'An import by the command `import`, or an undo, and how far it is.',
+  description: 'An import, or an undo and how far it is.',
   responses: ['EventRetrieved', 'EventNotFound', ...GUARDED],
+};
+
+const READ_IMPORTS: Operation = {
+  operationId: 'listImports',
+  tags: ['Imports'],
+  summary: 'List the imports',
+  description: 'The newest 20 imports and checks of all processes, without files and rows.',
+  responses: ['ImportsRetrieved', ...GUARDED],
+};
+
+const READ_IMPORT: Operation = {
+  operationId: 'getImport',
+  tags: ['Imports'],
+  summary: 'Read the report of an import',
+  description:
+    'How far it is, how its file was understood, and what becomes of its rows. 100 imports are kept.',
+  responses: ['ImportRetrieved', 'ImportNotFound', ...GUARDED],
 };
 
 const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
@@ -259,6 +277,53 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       responses: ['EventRetrieved', 'UndoInProgress', 'EventNotFound', ...GUARDED],
     },
   },
+  '/import': {
+    get: READ_IMPORTS,
+    head: withoutBody(READ_IMPORTS, 'checkImports', 'Get the headers of the list of imports'),
+    post: {
+      operationId: 'importFile',
+      tags: ['Imports'],
+      summary: 'Import a file',
+      description:
+        'Stores the books of a file, or with `dry-run` reports what would become of its rows. Rows that cannot be read as ' +
+        'books are refused and listed; the others are stored. Rows that equal a book are left out, so a file can be sent ' +
+        'again. `POST /undo` takes an import back by its number. With an `Idempotency-Key`, a file is stored once, however ' +
+        'often it is sent.',
+      parameters: IMPORT_PARAMETERS,
+      takesKey: true,
+      takesFile: true,
+      responses: [
+        'ImportEnded',
+        'ImportInProgress',
+        'InvalidFile',
+        'PayloadTooLarge',
+        'BodyCompressed',
+        'KeyUsed',
+        ...GUARDED,
+      ],
+    },
+  },
+  '/import/{number}': {
+    get: READ_IMPORT,
+    head: withoutBody(READ_IMPORT, 'checkImport', 'Check whether an import is known'),
+    post: {
+      operationId: 'continueImport',
+      tags: ['Imports'],
+      summary: 'Import a file that was checked',
+      description:
+        'Reads the file of a check again, to store its books, or with `dry-run` to check it with other options. Options that ' +
+        'are not sent stay; `dry-run` and `corrections` do not.',
+      parameters: CONTINUE_PARAMETERS,
+      responses: [
+        'ImportContinued',
+        'ImportInProgress',
+        'InvalidContinuation',
+        'ImportNotFound',
+        'FileGone',
+        ...GUARDED,
+      ],
+    },
+  },
   '/book/{id}/history': {
     get: READ_HISTORY,
     head: withoutBody(READ_HISTORY, 'checkHistory', 'Check whether a book has a history'),
@@ -316,7 +381,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
       change: { ...NUMBER, description: 'A change of a history, or an undo.', examples: [12] },
       import: {
         ...NUMBER,
-        description: 'An import by the command `import`; `undo --list` has the numbers.',
+        description: 'An import, by a request or the command `import`.',
         examples: [40],
       },
       since: {
@@ -353,6 +418,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     left: { type: 'array', maxItems: 10000, items: schemaRef('LeftBook') },
   }),
   LeftBook: exactly({ id: BOOK_ID, reason: { type: 'string', const: 'changed later' } }),
+  ...IMPORT_SCHEMAS,
   NewBook: {
     type: 'object',
     description: 'Unknown keys, including `id`, are ignored. Keys are case-sensitive.',
@@ -389,7 +455,7 @@ messages below, and \`data\` is the result, or \`null\` after a failure.
 **To begin**, log in with \`POST /token\`, and send the token as the whole value of \`Authorization\` with every
 other request, without \`Bearer\` or any other word before it.
 
-Request bodies are read as JSON, whatever their \`Content-Type\` is, and a body that is not needed is ignored.
+Request bodies but files are read as JSON, whatever their \`Content-Type\` is, and a body that is not needed is ignored.
 A path that is not listed here is 404 \`${RESPONSES.NotFound[0].envelope.message}\`, a method that its path does not have is
 405 \`${RESPONSES.MethodNotAllowed[0].envelope.message}\`. Neither needs a token.`;
 
@@ -412,11 +478,16 @@ export function describeApi(): string {
         name: 'Changes',
         description: 'The log of changes: what has changed, the states of a book, and taking changes back.',
       },
+      { name: 'Imports', description: 'Files of books, with a report of what becomes of each row.' },
     ],
     security: [{ token: [] }],
     paths: mapValues(PATHS, (operations, path) => ({
       ...(path.includes('{id}') && { parameters: [{ $ref: '#/components/parameters/BookId' }] }),
-      ...(path.includes('{number}') && { parameters: [{ $ref: '#/components/parameters/EventNumber' }] }),
+      ...(path.includes('{number}') && {
+        parameters: [
+          { $ref: `#/components/parameters/${path.startsWith('/import') ? 'ImportNumber' : 'EventNumber'}` },
+        ],
+      }),
       ...mapValues(operations, describeOperation),
     })),
     'x-responses-to-other-requests': byStatus(OTHER, describeResponse),
@@ -443,6 +514,13 @@ export function describeApi(): string {
           in: 'path',
           required: true,
           description: 'Number of the event, in plain decimal digits. Anything else is 404.',
+          schema: NUMBER,
+        },
+        ImportNumber: {
+          name: 'number',
+          in: 'path',
+          required: true,
+          description: 'Number of the import, in plain decimal digits. Anything else is 404.',
           schema: NUMBER,
         },
         IdempotencyKey: {
@@ -491,7 +569,7 @@ export function describeApi(): string {
 }
 
 function describeOperation(
-  { open, parameters = [], takesKey, isConditional, body, responses, ...said }: Operation,
+  { open, parameters = [], takesKey, isConditional, body, takesFile, responses, ...said }: Operation,
   method: string,
 ): object {
   const isHead = method === 'head';
@@ -513,6 +591,18 @@ function describeOperation(
           'application/json': {
             schema: schemaRef(body.schema),
             examples: mapValues(body.examples, (value) => ({ value })),
+          },
+        },
+      },
+    }),
+    ...(takesFile && {
+      requestBody: {
+        required: true,
+        description: 'A file of CSV, a JSON array or JSON Lines. `Content-Type` has no effect.',
+        content: {
+          'application/octet-stream': {
+            schema: { type: 'string' },
+            examples: mapValues(FILES, (value) => ({ value })),
           },
         },
       },

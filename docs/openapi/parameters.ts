@@ -5,7 +5,7 @@
 import { PAGE } from '../../src/api/query.ts';
 import { BOOK_FIELDS } from '../../src/books/book.ts';
 import { FILTERS, LARGEST_PAGE, LONGEST_TEXT } from '../../src/books/search.ts';
-import type { Schema } from './responses.ts';
+import type { Schema } from './schema.ts';
 
 interface Parameter {
   /** In Markdown, without a period. */

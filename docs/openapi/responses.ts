@@ -9,9 +9,8 @@ import { readConfig } from '../../src/config.ts';
 import type { HeaderList } from '../../src/http/answer.ts';
 import { TIMES } from '../../src/times.ts';
 import { constantsOf, seconds, size } from '../limits.ts';
-
-/** A JSON Schema, or a part of one. */
-export type Schema = Readonly<Record<string, unknown>>;
+import { IMPORTS } from './imports.ts';
+import { exactly, type Schema, schemaRef } from './schema.ts';
 
 /** One answer that an operation may give. */
 interface Response {
@@ -44,10 +43,6 @@ const EVENT = { number: 31, kind: 'undo', at: AT, name: null, books: 12_500, wor
 /** The tag of that book, as a header has it. */
 export const TAG_EXAMPLE = `"${tagOf(BOOK)}"`;
 export const TOKEN = 'eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJleHAiOjE3OTAwMDAwMDB9.c2lnbmF0dXJl';
-
-export function schemaRef(name: string): Schema {
-  return { $ref: `#/components/schemas/${name}` };
-}
 
 function success({ body }: answers.EnvelopeAnswer, data: Schema, rules: string, when: string): Response {
   const envelope: answers.Envelope = JSON.parse(body);
@@ -89,7 +84,7 @@ const NOT_A_BOOK = failure(
 const NO_PARAMETER = failureWith(
   answers.invalidParameter,
   { name: 'name', pattern: `.{0,${SHOWN_NAME}}`, example: 'yaer' },
-  'F3, H1, H4',
+  'F3, H1, H4, M1',
   'This parameter does not exist, is there twice, has an invalid value, or cannot be used with the others.',
 );
 
@@ -118,7 +113,7 @@ const OTHER_KEY = failure(
   'The `Idempotency-Key` was used for another request. Nothing was changed. Use a new key for each new request.',
 );
 
-const { bodyLimit, bulkLimit, headerLimit } = readConfig({});
+const { bodyLimit, bulkLimit, headerLimit, importLimit } = readConfig({});
 const books = MOST_BOOKS.toLocaleString('en-US');
 const login = constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT');
 
@@ -126,7 +121,32 @@ const TOO_LARGE = failure(
   answers.PAYLOAD_TOO_LARGE,
   'rule 22, B2',
   `The body is too long. It may have ${size(bodyLimit)} (\`POST /books\`: ${size(bulkLimit)}, ${books} books and ` +
-    `${size(bodyLimit)} for the texts of one; \`POST /token\`: ${size(login)}), unless the operator has set other limits.`,
+    `${size(bodyLimit)} for the texts of one; \`POST /import\`: ${size(importLimit)}; \`POST /token\`: ${size(login)}), unless the operator has set other limits.`,
+);
+
+const INVALID_FILE = success(
+  answers.invalidFile(IMPORTS.invalid),
+  { oneOf: [schemaRef('Import'), { type: 'null' }] },
+  'M2',
+  'No books can be found in the file. `fault` in the report says why. Nothing was stored.',
+);
+const IMPORTED = success(
+  answers.booksImported(IMPORTS.stored),
+  schemaRef('Import'),
+  'M2',
+  'The books of the file are stored durably.',
+);
+const CHECKED = success(
+  answers.fileChecked(IMPORTS.checked),
+  schemaRef('Import'),
+  'M2',
+  'What would become of each row. Nothing was stored.',
+);
+const IMPORT_FOUND = success(
+  answers.importRetrieved(IMPORTS.stored),
+  schemaRef('Import'),
+  'M5, M6',
+  'The report of the import.',
 );
 
 const INTERNAL = failure(
@@ -212,6 +232,25 @@ export const RESPONSES = {
       'The event. An undo is complete if all its books are checked.',
     ),
   ],
+  ImportEnded: [IMPORTED, CHECKED],
+  ImportContinued: [IMPORTED, CHECKED, IMPORT_FOUND],
+  ImportInProgress: [
+    success(
+      answers.importInProgress(IMPORTS.open),
+      schemaRef('Import'),
+      'M2',
+      'The import takes longer than 4 seconds, and continues. `Location` has how far it is.',
+    ),
+  ],
+  ImportRetrieved: [IMPORT_FOUND],
+  ImportsRetrieved: [
+    success(
+      answers.importsRetrieved([IMPORTS.stored]),
+      { type: 'array', maxItems: 20, items: schemaRef('ImportInShort') },
+      'M5',
+      'The newest imports, the newest first.',
+    ),
+  ],
   BadRequest: [NOT_HTTP],
   InvalidQuery: [NO_PARAMETER, NOT_HTTP],
   InvalidLogin: [
@@ -221,6 +260,8 @@ export const RESPONSES = {
   InvalidBook: [NOT_A_BOOK, NOT_HTTP],
   InvalidNewBook: [NOT_A_BOOK, NO_KEY, NOT_HTTP],
   InvalidUndo: [NOT_A_BOOK, NO_KEY, NOT_HTTP],
+  InvalidFile: [INVALID_FILE, NO_PARAMETER, NO_KEY, NOT_HTTP],
+  InvalidContinuation: [INVALID_FILE, NO_PARAMETER, NOT_HTTP],
   InvalidBooks: [
     NOT_A_BOOK,
     failureWith(
@@ -255,6 +296,16 @@ export const RESPONSES = {
   EventNotFound: [
     failure(answers.EVENT_NOT_FOUND, 'H7', 'The log has no such import or undo, or no longer.'),
     NO_PATH,
+  ],
+  ImportNotFound: [
+    failure(answers.IMPORT_NOT_FOUND, 'M5', 'There is no such import, or there are 100 newer ones.'),
+  ],
+  FileGone: [
+    failure(
+      answers.FILE_GONE,
+      'M6',
+      'The file is kept for 10 minutes, or for a shorter time if room is needed. Send it again.',
+    ),
   ],
   CursorGone: [
     failure(
@@ -297,7 +348,7 @@ export const RESPONSES = {
     failure(
       answers.REQUEST_TIMEOUT,
       'rule 22',
-      `The request did not arrive in time. Its headers may take ${seconds(TIMES.http.headers)}, all of it ${seconds(TIMES.http.wholeRequest)}.`,
+      `The request did not arrive in time. Its headers may take ${seconds(TIMES.http.headers)}, all of it ${seconds(TIMES.http.wholeRequest)}, with a file each ${size(constantsOf('src/import/upload.ts')('LEAST'))} of it.`,
     ),
   ],
   PayloadTooLarge: [TOO_LARGE],
@@ -341,8 +392,8 @@ export const RESPONSES = {
   ServiceUnavailable: [
     failure(
       answers.SERVICE_UNAVAILABLE,
-      'rules 22, 23',
-      'The store is unavailable or overloaded, a search takes too long, or there is no memory for the body. A change may ' +
+      'rules 22, 23, M8',
+      'The store is unavailable or overloaded, a search takes too long, or there is no memory for the body, or no room for the file. A change may ' +
         'or may not have been made. Retry after `retry-after` seconds, a creation with an `Idempotency-Key`.',
     ),
   ],
@@ -367,19 +418,31 @@ const PAGE_HEADERS: readonly string[] = ['Link', 'X-Total-Count', 'Preference-Ap
 const TAGGED: readonly ResponseName[] = ['BookCreated', 'BookRetrieved', 'BookUpdated'];
 
 /** Responses that may be the answer to an earlier request (rule I2). */
-const REPLAYED: readonly ResponseName[] = ['BookCreated', 'BooksCreated', 'ChangesUndone', 'UndoInProgress'];
+const REPLAYED: readonly ResponseName[] = [
+  'BookCreated',
+  'BooksCreated',
+  'ChangesUndone',
+  'UndoInProgress',
+  'ImportEnded',
+  'ImportInProgress',
+];
 
-/** Headers of pages of the log, as the components are called (rules H1, H3 and H4). */
-const LOG_HEADERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+/** Headers of the log and of imports, as the components are called (rules H1, H3, H4, H5 and M2). */
+const OTHER_HEADERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ChangesRetrieved: { Link: 'Link-Changes', 'Preference-Applied': 'Preference-Applied-Wait' },
   HistoryRetrieved: { Link: 'Link-History' },
   UndoInProgress: { Location: 'Location-Event' },
+  ImportEnded: { Location: 'Location-Import' },
+  ImportContinued: { Location: 'Location-Import' },
+  ImportInProgress: { Location: 'Location-Import' },
+  InvalidFile: { Location: 'Location-Import' },
+  InvalidContinuation: { Location: 'Location-Import' },
 };
 
 /** Headers that a response has only if they apply. */
 export const OPTIONAL_HEADERS = [
   ...PAGE_HEADERS,
-  ...['Preference-Applied-Wait', 'Link-History', 'Idempotent-Replayed'],
+  ...['Preference-Applied-Wait', 'Link-History', 'Idempotent-Replayed', 'Location-Import'],
 ];
 
 /** Every response has these headers, and some statuses have more (rule 24). */
@@ -420,6 +483,10 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
   'Location-Event': {
     description: 'Path of the undo.',
     schema: { type: 'string', pattern: '^/event/[1-9][0-9]{0,15}$', examples: ['/event/31'] },
+  },
+  'Location-Import': {
+    description: 'Path of the report, if there is one.',
+    schema: { type: 'string', pattern: '^/import/[1-9][0-9]{0,15}$', examples: ['/import/40'] },
   },
   ETag: {
     description:
@@ -536,7 +603,7 @@ export function describeResponse(name: ResponseName) {
     description: responses.map(({ message, when }) => `\`${message}\`: ${when}`).join('\n\n'),
     headers: {
       ...Object.fromEntries(headers.map((header) => headerRef(header))),
-      ...Object.fromEntries(Object.entries(LOG_HEADERS[name] ?? {}).map((pair) => headerRef(...pair))),
+      ...Object.fromEntries(Object.entries(OTHER_HEADERS[name] ?? {}).map((pair) => headerRef(...pair))),
       ...(status === 405 && { Allow: ALLOW }),
     },
     content: {
@@ -565,9 +632,4 @@ function messagesOf(responses: readonly Response[]): Schema {
       pattern === undefined ? { const: message } : { pattern },
     ),
   };
-}
-
-/** An object of exactly these fields. */
-export function exactly(properties: Readonly<Record<string, Schema>>): Schema {
-  return { type: 'object', required: Object.keys(properties), additionalProperties: false, properties };
 }

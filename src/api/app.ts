@@ -13,7 +13,7 @@ import { isForPage, PageFiles } from '../page/files.ts';
 import { createBook, createBooks, listBooks, readBook, removeBook, updateBook } from './books.ts';
 import { allowOrigins, isOfOtherOrigin, isPreflight, permission } from './cors.ts';
 import * as answers from './envelope.ts';
-import type { AppParts, Exchange, Handler } from './exchange.ts';
+import { type AppParts, type Exchange, type Handler, isCompressed } from './exchange.ts';
 import { faultAnswers } from './faults.ts';
 import { readChanges, readEvent, readHistory, undoChanges } from './history.ts';
 import { continueImport, importFile, listImports, readImportOf } from './import.ts';
@@ -54,9 +54,6 @@ const HISTORY_ROUTES: readonly Route[] = [
   { path: '/event/:id', needsToken: true, handlers: { GET: readEvent, HEAD: readEvent, POST: readEvent } },
   { path: '/book/:id/history', needsToken: true, handlers: { GET: readHistory, HEAD: readHistory } },
 ];
-
-/** Codings of bodies. Other texts in this header have no effect: some clients put a character set there. */
-const COMPRESSED = /gzip|deflate|compress|br|zstd/i;
 
 /** With what precedes it. */
 const SECOND_SEGMENT = /^(\/[^/]+\/)[^/]+/;
@@ -114,7 +111,7 @@ export function buildApp(parts: AppParts): App {
         answer = (await files.answer(path.decoded, headers, path.query)) ?? answers.NOT_FOUND;
       else answer = await answerTo(route, { request, id, path }, cors);
       const isUnread = answer === answers.INVALID_BOOK || answer === answers.INVALID_LOGIN;
-      if (isUnread && COMPRESSED.test(headers['content-encoding'] ?? '')) answer = answers.BODY_COMPRESSED;
+      if (isUnread && isCompressed(request)) answer = answers.BODY_COMPRESSED;
       // Bodies without a length are shared by all their answers, or produced while they are read.
       if (!request.takeRoom(answer)) answer = faults.answerWithoutRoom(id);
     } catch (error) {

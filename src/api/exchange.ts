@@ -40,5 +40,12 @@ export interface AppParts {
   readonly times: Pick<Times, 'http' | 'api'>;
 }
 
+/** Codings of bodies. Other texts in this header have no effect: some clients put a character set there. */
+const COMPRESSED = /gzip|deflate|compress|br|zstd/i;
+
+export function isCompressed({ headers }: Exchange['request']): boolean {
+  return COMPRESSED.test(headers['content-encoding'] ?? '');
+}
+
 /** What a route does: its answer is all that a client gets. */
 export type Handler = (exchange: Exchange, parts: AppParts) => Promise<Answer>;

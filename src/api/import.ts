@@ -9,7 +9,7 @@ import { isJsonObject, parseJson } from '../json/parse.ts';
 import { printable } from '../terminal/printable.ts';
 import { INVALID, idempotencyKeyOf } from './conditions.ts';
 import * as answers from './envelope.ts';
-import type { AppParts, Exchange } from './exchange.ts';
+import { type AppParts, type Exchange, isCompressed } from './exchange.ts';
 import { readParameters } from './query.ts';
 
 /** Imports of a list. */
@@ -24,6 +24,7 @@ export async function importFile(exchange: Exchange, { imports }: AppParts): Pro
   if (key === INVALID) return answers.INVALID_KEY;
   const query = readImport(exchange.path.query);
   if ('invalid' in query) return answers.invalidParameter(query.invalid);
+  if (isCompressed(exchange.request)) return answers.BODY_COMPRESSED;
   const { name, ...request } = query;
   const upload = await imports.receive(exchange.request);
   const begun = await imports.begin(upload, name, request, key);
@@ -36,6 +37,8 @@ export async function continueImport({ path }: Exchange, { imports }: AppParts):
   if ('invalid' in query) return answers.invalidParameter(query.invalid);
   const number = numberIn(path.sent);
   if (number === undefined) return answers.IMPORT_NOT_FOUND;
+  const known = await imports.find(number);
+  if (known?.state === 'stored' || known?.state === 'undone') return answers.importRetrieved(known);
   const { name: _, ...request } = query;
   return answerTo(await imports.continue(number, request));
 }
@@ -46,9 +49,7 @@ export async function readImportOf({ path }: Exchange, { imports }: AppParts): P
   return found === undefined ? answers.IMPORT_NOT_FOUND : answers.importRetrieved(found);
 }
 
-export async function listImports({ path }: Exchange, { imports }: AppParts): Promise<Answer> {
-  const parameters = readParameters(path.query, () => false);
-  if ('invalid' in parameters) return answers.invalidParameter(parameters.invalid);
+export async function listImports(_: Exchange, { imports }: AppParts): Promise<Answer> {
   return answers.importsRetrieved(await imports.newest(LISTED));
 }
 

@@ -44,9 +44,9 @@ export interface KeptImports extends KeptImportsReader {
   want(number: number, wanted: unknown): Promise<void>;
   /** What this process is to do with its import, which is no longer wanted then; null for nothing. */
   takeWanted(number: number, owner: string): Promise<unknown>;
-  /** @returns false, without an effect, if the import was taken back, or has another owner. */
+  /** @returns false, without an effect, if the import was taken back, or has another owner. One that is stored stays so. */
   keep(number: number, owner: string, progress: ImportProgress): Promise<boolean>;
-  /** Ends an import that is open or stopped, or all of them: what it has stored is taken back. */
+  /** Ends an import, or all that are open or stopped: what they have stored is taken back. */
   close(number: number | undefined): Promise<void>;
 }
 

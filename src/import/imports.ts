@@ -244,8 +244,10 @@ export class Imports {
         job.books = Math.max(job.books, message.books);
         if (!message.isDone) job.report = message.report;
       });
+      const exit = once(job.thread, 'exit');
+      job.thread.postMessage('begin');
       if (this.#isClosing) job.thread.postMessage('stop');
-      await once(job.thread, 'exit');
+      await exit;
     } catch (error) {
       log.error({ err: error, import: number }, 'the thread of an import failed');
     }

@@ -106,6 +106,8 @@ describe('pages in CORS_ORIGINS', () => {
       '/book': 'POST',
       '/books': 'GET, HEAD, POST',
       '/book/1': 'GET, HEAD, PUT, DELETE',
+      '/import': 'GET, HEAD, POST',
+      '/import/1': 'GET, HEAD, POST',
       '/shelf': 'GET, HEAD, POST, PUT, DELETE', // so that the page gets 404 rather than a CORS error
     })) {
       const answer = await ask(`OPTIONS ${path}`, [

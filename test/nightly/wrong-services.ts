@@ -24,7 +24,9 @@ const MESSAGES = [
   ['Payload too large', 'rule 22: a login'], ['Idempotency key already used', 'I2: the same'],
   ['Changes retrieved successfully', 'H1: every page'],
   ['Book history retrieved successfully', 'H4: a book has'], ['Changes undone successfully', 'H5, rule 12'],
-  ['Change not found', 'H5: an unknown'],
+  ['Change not found', 'H5: an unknown'], ['Books imported successfully', 'M2: a file'], ['File checked', 'M2: a file'],
+  ['Import retrieved successfully', 'M5'], ['Imports retrieved successfully', 'M5'], ['Import not found', 'M5'],
+  ['Invalid file', 'M2, rule 7'],
 ] as const;
 
 /** A parameter is ignored, unless it is the only one. */
@@ -204,6 +206,34 @@ const OTHERS: readonly WrongService[] = [
   ['E3: If-None-Match', 'If-None-Match is ignored by PUT', unsent('if-none-match', 'PUT ')],
   ['E3: a request', 'conditions come before bodies', refuse(/^PUT [\s\S]*if-match: [\s\S]*\n\n(?!\{")/, 412)],
 
+  // Imports
+  ['M1, M6', 'an unknown option is ignored', ask(/(?<=^POST \/import.*\?)nope$/m, '')],
+  [
+    'M1, M6',
+    'a file is read before its options',
+    refuse(/^POST \/import\?dry-run=maybe[\s\S]*\n\n./, 400, 'Invalid file'),
+  ],
+  ['M1: a file', 'Content-Type says the format', refuse(/^POST \/import[\s\S]*content-type: x/)],
+  ['M1: the options', 'no other encoding is known', ask(/&encoding=[^&\n]*/, '')],
+  ['M1: the options', 'equal rows are always left out', ask(/&on-duplicate=add/, '')],
+  ['M1 and M5', 'GET checks the token last', give(/^(GET \/import.*\n)401\n[\s\S]*/, '$1200\n\n{}')],
+  ['M2: a file', 'a check stores the file', ask(/(?<=^POST \/import\?)dry-run=true/, '')],
+  ['M2: a file', 'an import has no path', give(/^(POST \/import[\s\S]*\n)location: .*\n/, '$1')],
+  ['M3', 'a year that is a range has no proposal', give(/"proposal":"1901"/, '"proposal":null')],
+  [
+    'M3',
+    'repeated rows are among those that are here',
+    give(/"here":1,"repeated":1/, '"here":2,"repeated":0'),
+  ],
+  ['M3', 'refused rows have no records', give(/"record":"(?:[^"\\]|\\.)*"/g, '"record":""')],
+  ['M4', 'an import that was taken back is stored', give(/"state":"undone"/, '"state":"stored"')],
+  ['M5', 'the oldest import comes first', elements(/import(\?x)?$/, (all) => all.toReversed())],
+  ['M6', 'other options take the places of all', ask(/(?<=^POST \/import\/.*\?author=a)$/m, '&year=')],
+  ['M6', 'a file is stored as it was checked', ask(/(?<=^POST \/import\/\d+)\?author=a$/m, '')],
+  ['M1 and M6', 'corrections have no effect', ask(/corrections=[^&\n]*/, '')],
+  ['M7, I1', 'a key has no effect', unsent('idempotency-key', 'POST /import')],
+  ['M7, I3', 'no answer says that it is a replay', without('idempotent-replayed', 'POST /import')],
+
   // The log
   ['H1: what', 'times are numbers', give(/"at":"[^"]*"/, `"at":${Date.UTC(2026, 0)}`)],
   ['H1: what', 'a cursor is ignored', ask(/^(GET \/changes\?.*)&cursor=.*/, '$1')],
@@ -326,6 +356,7 @@ export const WRONG_WIRES: readonly (readonly [rules: string, name: string, fault
   ['A2, rule 18', 'the second of two tokens counts', instead(404, 401)],
   ['U1, rule 9: a PUT', 'the size of a body is checked before its book', instead(404, 413)],
   ['C2: a client that expects', 'no client is told to continue', instead('100 Continue', '103 Too early')],
+  ['M1: a parameter', 'a file is read before its options', instead('nope', 'name')],
   ['C2: a body', 'a body in pieces gives another year', instead('-700', '-701')],
   ['B1 and B2', 'an array in pieces gets 200', instead(201, 200)],
   ['rules 9 and 20', 'a request does not see the one before it', instead('second', 'first!')],

@@ -146,11 +146,23 @@ describe('verify', () => {
       assert.deepEqual([status, message], [404, 'Not found']);
     }
     const reasons: unknown[] = [];
-    const isStopped = () => RULES[reasons.length]?.needsLog !== true;
+    const isStopped = () => RULES[reasons.length]?.needs.includes('log of changes') !== true;
     for await (const verdict of verdictsOf(kit, { level: 'full', mayWrite: false, isStopped })) {
       reasons.push('reason' in verdict && verdict.reason);
     }
-    const expected = RULES.map(({ needsLog }) => (needsLog ? 'no log of changes' : 'stopped'));
+    const expected = RULES.map(({ needs }) =>
+      needs.includes('log of changes') ? 'no log of changes' : 'stopped',
+    );
+    assert.deepEqual(reasons, expected);
+  });
+
+  test('the rules of imports are not checked of a service without them', async (context) => {
+    service.fault = refuse(/^POST \/import\n/, 404, 'Not found');
+    const reasons: unknown[] = [];
+    const isStopped = () => !/^M\d/.test(RULES[reasons.length]?.numbers ?? '');
+    for await (const verdict of verdictsOf(kitFor(context), { level: 'full', mayWrite: true, isStopped }))
+      reasons.push('reason' in verdict && verdict.reason);
+    const expected = RULES.map(({ numbers }) => (/^M\d/.test(numbers) ? 'no imports' : 'stopped'));
     assert.deepEqual(reasons, expected);
   });
 

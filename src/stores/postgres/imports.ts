@@ -28,14 +28,14 @@ const FORGET = `
 const TAKE = `
   update book_imports set owner = $1, seen = clock_timestamp(), state = 'open' where number = $2 and ${DURABLY}`;
 const KEEP = `
-  update book_imports set seen = clock_timestamp(), state = coalesce($1, state), rows = coalesce($2, rows),
-    books = coalesce($3, books), report = coalesce($4, report), fingerprint = coalesce($5, fingerprint)
+  update book_imports set seen = clock_timestamp(), state = case state when 'stored' then state else coalesce($1, state) end,
+    rows = coalesce($2, rows), books = coalesce($3, books), report = coalesce($4::json, report), fingerprint = coalesce($5, fingerprint)
   where number = $6 and owner = $7 and state <> 'undone' and ${DURABLY} returning number`;
 const WANT = "update book_imports set wanted = $1 where number = $2 and state = 'checked'";
 const TAKE_WANTED = `
   update book_imports set wanted = null from (select wanted from book_imports where number = $1 for update) as before
   where number = $1 and owner = $2 returning before.wanted`;
-const CLOSE = `update book_imports set state = 'undone' where ${UNFINISHED} and number = coalesce($1, number)`;
+const CLOSE = `update book_imports set state = 'undone' where number = $1 or ($1::bigint is null and ${UNFINISHED})`;
 
 export class PostgresImports implements KeptImports {
   readonly #query: Query;

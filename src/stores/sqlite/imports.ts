@@ -25,13 +25,13 @@ const FORGET = `
   delete from book_imports where number <= (select number from book_imports order by number desc limit 1 offset ${KEPT_IMPORTS})`;
 const TAKE = `update book_imports set owner = ?, seen = ${NOW}, state = 'open' where number = ?`;
 const KEEP = `
-  update book_imports set seen = ${NOW}, state = coalesce(?, state), rows = coalesce(?, rows), books = coalesce(?, books),
-    report = coalesce(?, report), fingerprint = coalesce(?, fingerprint)
+  update book_imports set seen = ${NOW}, state = case state when 'stored' then state else coalesce(?, state) end,
+    rows = coalesce(?, rows), books = coalesce(?, books), report = coalesce(?, report), fingerprint = coalesce(?, fingerprint)
   where number = ? and owner = ? and state <> 'undone'`;
 const WANT = "update book_imports set wanted = ? where number = ? and state = 'checked'";
 const TAKE_WANTED =
   "update book_imports set wanted = 'null' where number = ? and owner = ? and wanted <> 'null'";
-const CLOSE = `update book_imports set state = 'undone' where ${UNFINISHED} and number = coalesce(?, number)`;
+const CLOSE = `update book_imports set state = 'undone' where number = ? or (? is null and ${UNFINISHED})`;
 
 export class SqliteImports implements KeptImports {
   readonly #prepare: (sql: string) => StatementSync;
