@@ -26,7 +26,7 @@ const OTHER_SHELVES = ['browser', 'citus', NIGHTLY, 'packages', 'release'];
 const ON_CITUS = [
   ...['contract', 'list', 'model'].map((name) => `test/contract/${name}.test.ts`),
   ...['oracle', 'pages'].map((name) => `test/find/${name}.test.ts`),
-  ...['bulk', 'changes', 'undo', 'undo-parts'].map((name) => `test/stores/${name}.test.ts`),
+  ...['bulk', 'changes', 'imports', 'undo', 'undo-parts'].map((name) => `test/stores/${name}.test.ts`),
   'test/nightly/contract.test.ts',
   'test/citus',
 ];

@@ -178,8 +178,8 @@ export class Request implements IncomingStream {
 
   /** Whether more of the body is taken, or dropped since the answer began. */
   get readsBody(): boolean {
-    if (this.isWhole || this.#taker?.isFull) return false;
-    return this.#taker !== undefined || this.progress !== 'unanswered';
+    if (this.isWhole || this.progress !== 'unanswered') return !this.isWhole;
+    return this.#taker !== undefined && !this.#taker.isFull;
   }
 
   /** Reads on in the body. @returns how many of the bytes it has read; those that it has not are to come again. */

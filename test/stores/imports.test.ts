@@ -8,10 +8,18 @@ import { connect } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import type { Client } from '../support/client.ts';
+import { Client } from '../support/client.ts';
 import { manyRows } from '../support/importing.ts';
 import { connectTo } from '../support/postgres.ts';
-import { fileOf, STORES, startServiceProcess, startTestService } from '../support/service.ts';
+import {
+  ENVIRONMENT,
+  fileOf,
+  SQLITE,
+  STORES,
+  startCommand,
+  startServiceProcess,
+  startTestService,
+} from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -295,6 +303,16 @@ describe('the files of imports', () => {
     other.destroy();
     await waitUntil(async () => (await send(client, '/import?dry-run', fileOf('b', 100_000)))[0] === 200);
     assert.equal((await send(client, `/import?dry-run`, fileOf('c', 450_000)))[0], 200); // instead of those before
+  });
+
+  test('rule M8: for which the disk has no room get 503, and the next one is imported', async () => {
+    const env = { ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' };
+    // A limit of 10 MB on the size of files simulates a full disk.
+    const service = await startCommand(env, { setting: 'ulimit -f 20000' });
+    const client = await Client.logIn(service);
+    assert.equal((await send(client, '/import', `title\n${'a\n'.repeat(6_000_000)}`))[0], 503);
+    assert.equal((await send(client, '/import', 'title\nA\n'))[0], 200);
+    await service.stop();
   });
 
   test('rule 22: come at a pace', async () => {
