@@ -12,7 +12,17 @@ import {
 } from './changes.ts';
 import { Deadline } from './deadline.ts';
 import { BookChanged, CatalogueError } from './errors.ts';
-import { type Answer, dataOf, failureOf, nextOf, type Request, send } from './request.ts';
+import {
+  type ContinueOptions,
+  endOf,
+  fileRequest,
+  type ImportedFile,
+  type ImportFileOptions,
+  type ImportInShort,
+  type ImportReport,
+  reportOf,
+} from './imports.ts';
+import { type Answer, dataOf, failureOf, isStream, nextOf, type Request, send } from './request.ts';
 import { LARGEST_PAGE, type Page, type PageSearch, pageOf, queryOf, type Search } from './search.ts';
 import { Session } from './session.ts';
 
@@ -27,6 +37,17 @@ export type {
   UndoRequest,
 } from './changes.ts';
 export { BookChanged, CatalogueError, CursorExpired, WrongCredentials } from './errors.ts';
+export type {
+  ContinueOptions,
+  ImportedFile,
+  ImportedRow,
+  ImportFileOptions,
+  ImportInShort,
+  ImportOptions,
+  ImportReport,
+  RefusedRow,
+} from './imports.ts';
+export { InvalidFile } from './imports.ts';
 export type { Page, PageSearch, Search } from './search.ts';
 
 export interface Options {
@@ -92,6 +113,10 @@ const WAIT = 25;
 
 /** Milliseconds between two requests for changes if the service answers at once that there are none. */
 const POLL = 2000;
+
+/** Milliseconds between two requests for the report of an import: doubled each time, up to a longest. */
+const FIRST_LOOK = 250;
+const LONGEST_LOOK = 2000;
 
 /** Of an answer without a tag, or with one that the service refuses although the book is as it was. */
 const ALTERED = 'a proxy changes the header ETag, which makes a change safe';
@@ -330,6 +355,53 @@ export class BookCatalogue {
     return dataOf(answer, answer.status === 202 ? 202 : 200) as CatalogueEvent;
   }
 
+  /**
+   * Stores the books of a file once, however often the request is retried; with `dryRun`, checks it.
+   * @returns the report of what becomes of its rows. Its `state` is `open` if the import continues.
+   * @throws InvalidFile when no books can be found in it.
+   */
+  async importFile(file: ImportedFile, options: ImportFileOptions & CallOptions = {}): Promise<ImportReport> {
+    const request = fileRequest(this.#at('import'), options, file, randomKey);
+    return this.#ended(await this.#call(request, options), options);
+  }
+
+  /**
+   * Reads the file of a check again, to store it, or to check it with other options. Those that are left out stay.
+   * @returns and throws as `importFile`; CatalogueError with status 410 when the file is no longer there.
+   */
+  async continueImport(number: number, options: ContinueOptions & CallOptions = {}): Promise<ImportReport> {
+    const request = fileRequest(this.#at(`import/${number}`), options);
+    return this.#ended(await this.#call(request, options), options);
+  }
+
+  /**
+   * The report of an import, and how far it is.
+   * @throws CatalogueError with status 404 when the service has no such import.
+   */
+  async import(number: number, options?: CallOptions): Promise<ImportReport> {
+    return reportOf(await this.#call({ method: 'GET', url: this.#at(`import/${number}`) }, options));
+  }
+
+  /** The newest imports, the newest first, without their rows. */
+  async imports(options?: CallOptions): Promise<readonly ImportInShort[]> {
+    const answer = await this.#call({ method: 'GET', url: this.#at('import') }, options);
+    return dataOf(answer, 200) as readonly ImportInShort[];
+  }
+
+  /** The report in an answer, or at the end of the import if the caller waits for it. */
+  async #ended(answer: Answer, { wait, ...options }: ContinueOptions & CallOptions): Promise<ImportReport> {
+    let report = reportOf(answer);
+    for (let pause = FIRST_LOOK; wait && report.state === 'open'; pause = Math.min(2 * pause, LONGEST_LOOK)) {
+      const request = { method: 'GET', url: this.#at(`import/${report.import}`) } as const;
+      const look: Work<Answer> = async (send, deadline) => {
+        await deadline.pause(pause);
+        return send(request);
+      };
+      report = endOf(await this.#within({ ...options, timeout: undefined }, look, pause / 1000));
+    }
+    return report;
+  }
+
   /** Sends what is carried out once: all attempts have one key. */
   #post(
     path: string,
@@ -364,7 +436,8 @@ export class BookCatalogue {
       const after = await send(read);
       if (isNoBook(after)) return { ...after, mayBeDone: answer.mayBeDone };
       const current = after.status === 200 && after.data !== undefined ? this.#bookOf(after, 200) : undefined;
-      const wanted = { ...expected, ...(request.body && JSON.parse(request.body)), id: expected.id };
+      const changes = typeof request.body === 'string' ? JSON.parse(request.body) : {};
+      const wanted = { ...expected, ...changes, id: expected.id };
       const isAsWanted = current !== undefined && request.body !== undefined && isSameBook(current, wanted);
       if (isAsWanted && answer.mayBeDone) return after;
       // Some runtimes repeat a request by themselves: its first attempt may have made the book so.
@@ -393,7 +466,7 @@ export class BookCatalogue {
   }
 
   /** A call that ends with its answer. */
-  #call(request: Request, options?: CallOptions): Promise<Answer> {
+  #call(request: Request, options?: CallOptions & Pick<ContinueOptions, 'timeout'>): Promise<Answer> {
     return this.#within(options, (send) => send(request));
   }
 
@@ -402,11 +475,11 @@ export class BookCatalogue {
    * @param wait seconds that the service may wait within the call.
    */
   async #within<Result>(
-    { signal, requestId }: CallOptions = {},
+    { signal, requestId, timeout = this.#timeout }: CallOptions & Pick<ContinueOptions, 'timeout'> = {},
     work: Work<Result>,
     wait = 0,
   ): Promise<Result> {
-    const deadline = new Deadline(this.#timeout + wait * 1000, signal);
+    const deadline = new Deadline(timeout + wait * 1000, signal);
     try {
       return await work((request) => this.#send(request, deadline, requestId), deadline);
     } finally {
@@ -424,7 +497,8 @@ export class BookCatalogue {
           ? refused
           : await send(request, { deadline, fetch: this.#fetch, token, requestId });
       mayBeDone ||= answer.mayBeDone;
-      if (token === undefined || answer.message !== 'Invalid token' || isSecond)
+      const isLast = isSecond || isStream(request.body);
+      if (token === undefined || answer.message !== 'Invalid token' || isLast)
         return { ...answer, mayBeDone };
       this.#session.discard(token);
     }

@@ -5,13 +5,16 @@
 import type { Deadline } from './deadline.ts';
 import { CatalogueError, CursorExpired, WrongCredentials } from './errors.ts';
 
+/** JSON if it is a text, else a file. A stream can be sent once. */
+export type Body = string | Uint8Array | Blob | ReadableStream<Uint8Array>;
+
 export interface Request {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly url: URL;
   /** It may change the catalogue. */
   readonly isChange?: true;
-  /** JSON, the same in every attempt, even if the caller changes its objects meanwhile. */
-  readonly body?: string;
+  /** The same in every attempt, even if the caller changes its objects meanwhile. */
+  readonly body?: Body;
   /** Beside those of every request. */
   readonly headers?: Readonly<Record<string, string>>;
   /**
@@ -64,7 +67,8 @@ export async function send(request: Request, circumstances: Circumstances): Prom
   const headers = new Headers(request.headers);
   if (token !== undefined) headers.set('authorization', token);
   if (requestId !== undefined) headers.set('x-request-id', requestId);
-  if (body !== null) headers.set('content-type', 'application/json');
+  if (typeof body === 'string') headers.set('content-type', 'application/json');
+  const isOnce = isStream(body);
   let mayBeDone = false;
   for (let attempt = 0; ; attempt += 1) {
     const waitLeft = Math.round(wait - deadline.spent / 1000);
@@ -72,7 +76,15 @@ export async function send(request: Request, circumstances: Circumstances): Prom
     else if (wait > 0) headers.delete('prefer');
     let answer: Answer;
     try {
-      const response = await fetch(url, { method, headers, body, signal: deadline.signal });
+      const response = await fetch(url, {
+        ...{
+          method,
+          headers,
+          body: body as NonNullable<RequestInit['body']> | null,
+          signal: deadline.signal,
+        },
+        ...(isOnce && { duplex: 'half' }),
+      });
       answer = await readAnswer(response, request, requestId);
     } catch (cause) {
       if (deadline.isGivenUp) throw deadline.signal.reason;
@@ -80,11 +92,16 @@ export async function send(request: Request, circumstances: Circumstances): Prom
       answer = noAnswer(message, cause, { requestId, mayBeDone: isChange });
     }
     mayBeDone ||= answer.mayBeDone;
-    const isFinal = answer.status !== undefined && !NOT_NOW.includes(answer.status);
+    const isFinal = isOnce || (answer.status !== undefined && !NOT_NOW.includes(answer.status));
     const pause = pauseBefore(attempt + 1, answer);
     if (isFinal || deadline.remaining < pause) return { ...answer, mayBeDone };
     await deadline.pause(pause);
   }
+}
+
+/** Whether it can be sent only once. */
+export function isStream(body: Body | null = null): boolean {
+  return body instanceof ReadableStream;
 }
 
 /** Stands for a missing answer. */
