@@ -18,7 +18,6 @@ export function limitsTable(): string[][] {
   const books = constantsOf('src/api/book-array.ts')('MOST_BOOKS').toLocaleString('en-US');
   const values = constantsOf('src/json/parse.ts')('MOST_VALUES').toLocaleString('en-US');
   const login = size(constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT'));
-  const imports = constantsOf('src/import/imports.ts');
   const files = constantsOf('src/import/upload.ts');
   const walSize = constantsOf('src/stores/sqlite/wal.ts');
   return [
@@ -59,7 +58,7 @@ export function limitsTable(): string[][] {
       `1 at a time; ${size(room('WAITING_BYTES'))} wait in a process`,
       'they wait, unread; it is closed',
     ],
-    ['files of imports in a process', `${imports('MOST_FILES')}; together, the size of one`, '503'],
+    ['files of imports in a process', `${files('MOST_FILES')}; together, the size of one`, '503'],
     ['the log of changes', '`HISTORY` days', 'removed'],
     [
       'open lists in a process',

@@ -1,7 +1,7 @@
 // Owns: finding the header of delimited text: what stands above it, and the delimiter that it shows.
 
 import { FIELD_NAMES } from '../books/book.ts';
-import { InvalidOption, OperatorError } from '../operator-error.ts';
+import { OperatorError } from '../operator-error.ts';
 import { findColumns, type WantedColumns, withoutReasons } from './columns.ts';
 import { type CsvRecord, readRecord } from './csv-record.ts';
 import type { ReadingOptions } from './format.ts';
@@ -38,11 +38,6 @@ export interface Header {
 /** @throws OperatorError if the file has no header, or is not text. */
 export async function readHeader(input: TextInput, options: ReadingOptions): Promise<Header> {
   const { delimiter: wanted, hasHeader, fromLine = 1, columns } = options;
-  if (wanted !== undefined && !/^[^"\r\n]$/.test(wanted)) {
-    throw new InvalidOption(
-      'The delimiter must be one character up to U+FFFF other than a quote or a line end, or \\t for a tab.',
-    );
-  }
   await input.begin(BEGINNING);
   let named = skipToHeader(input, fromLine);
   while (!input.ended && !/[\r\n]/.test(input.text.slice(input.at))) {

@@ -134,7 +134,8 @@ function encodingOf([one, two, three, four]: Uint8Array): string | undefined {
   return one === 0xef && two === 0xbb && three === 0xbf ? 'utf-8' : undefined;
 }
 
-function decoderOf(label: string, fatal: boolean): TextDecoder {
+/** @throws InvalidOption if there is no such encoding, or it would not be decoded exactly. */
+export function decoderOf(label: string, fatal: boolean): TextDecoder {
   let decoder: TextDecoder;
   try {
     decoder = new TextDecoder(label, { ignoreBOM: true, fatal });

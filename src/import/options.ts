@@ -2,6 +2,7 @@
 
 import { hash } from 'node:crypto';
 import { FIELD_NAMES } from '../books/book.ts';
+import { decoderOf } from '../files/decoding.ts';
 import type { ReadingOptions } from '../files/format.ts';
 import { FORMATS } from '../files/reading.ts';
 import { InvalidOption } from '../operator-error.ts';
@@ -55,6 +56,12 @@ export function readOptions(given: GivenOptions): ImportOptions {
   const { 'from-line': line, delimiter, encoding } = given;
   if (line !== undefined && !/^[1-9]\d{0,8}$/.test(line))
     throw new WrongOption('from-line', `--from-line must be the number of a line, not "${line}".`);
+  if (delimiter && delimiter !== '\\t' && !/^[^"\r\n]$/.test(delimiter))
+    throw new WrongOption(
+      'delimiter',
+      'The delimiter must be one character up to U+FFFF other than a quote or a line end, or \\t for a tab.',
+    );
+  if (encoding) assertEncoding(encoding);
   const header = choice('header');
   return {
     skipsEqual: choice('on-duplicate') !== 'add',
@@ -70,6 +77,15 @@ export function readOptions(given: GivenOptions): ImportOptions {
       ids: choice('ids'),
     },
   };
+}
+
+/** @throws WrongOption */
+function assertEncoding(label: string): void {
+  try {
+    decoderOf(label, false);
+  } catch (error) {
+    throw new WrongOption('encoding', (error as Error).message);
+  }
 }
 
 /**

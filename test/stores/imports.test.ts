@@ -271,6 +271,26 @@ const INTERRUPT = {
   },
 };
 
+test('rule M1: an invalid parameter is refused before the file is read', async () => {
+  const { client } = await startTestService(await SQLITE.freshUrl());
+  const delimiters = ['ab', '\r', '\n', '"', '😀'].map((text) => `delimiter=${encodeURIComponent(text)}`);
+  const others = [
+    'encoding=klingon',
+    'ids=all',
+    'header=maybe',
+    'from-line=0',
+    'dry-run=no',
+    'corrections=[]',
+    'q=a',
+    'ids=new&ids=new',
+  ];
+  for (const query of [...delimiters, ...others]) {
+    const [status, message] = await send(client, `/import?${query}`, 'title\nA\n');
+    const [name] = query.split('=');
+    assert.deepEqual([status, message], [400, `Invalid query parameter: ${name}`], query);
+  }
+});
+
 describe('the files of imports', () => {
   test('rule M6: are private, without a name, and given up after a while', async () => {
     const store = STORES[0] as (typeof STORES)[number];

@@ -366,7 +366,6 @@ describe('a file', () => {
   const UNSUPPORTED =
     'euc-kr windows-949 big5 big5-hkscs euc-jp shift_jis iso-2022-jp gbk gb18030 x-user-defined'.split(' ');
   /** Of U+1F600, one half also begins U+1F601. */
-  const DELIMITERS = ['', '||', '"', '\n', '\r', '\u{1f600}'];
   const REFUSED: readonly (readonly [RegExp, Content, Options?])[] = [
     [/^The file is empty/, ''],
     [/^The file is empty/, '\r\n\n ;'],
@@ -405,10 +404,6 @@ describe('a file', () => {
     ].map((content) => [/^The array is malformed: .{20,90}\.$/, content] as const),
     [/^The array is malformed: it has NaN or Infinity, where JSON has null\.$/, '[{"title":"a","year":NaN}]'],
     [/^The array has more than 16 MiB .+: save it as JSON Lines/, `[${' '.repeat(16 * 1024 * 1024)}]`],
-    ...DELIMITERS.map(
-      (delimiter) =>
-        [/^The delimiter must be one .+, or \\t for a tab\.$/, 'title\na\n', { delimiter }] as const,
-    ),
     [/not text.*--encoding utf-16le/, 't\0i\0t\0l\0e\0,\0y\0\n\0'],
     [/not text.*--encoding utf-16be/, '\0t\0i\0t\0l\0e\0,\0y\0\n'],
     [/^Line 1, the header, has other quotation marks/, "'Title','Author'\n'Emma','Jane Austen'\n"],
