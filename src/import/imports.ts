@@ -175,10 +175,9 @@ export class Imports {
     for (const job of this.#waiting.splice(0)) this.#end(job, stopped(job.report));
     await Promise.all(
       [...this.#jobs.values()].map(async (job) => {
-        if (job.thread !== undefined) {
-          job.thread.postMessage('stop');
-          await job.ended.promise;
-        }
+        job.thread?.postMessage('stop');
+        if (job.state === 'checked') await this.#keep(Object.assign(job, { state: 'stopped' }));
+        await job.ended.promise;
         await job.upload[Symbol.asyncDispose]();
       }),
     );
