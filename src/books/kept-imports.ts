@@ -46,6 +46,8 @@ export interface KeptImports extends KeptImportsReader {
   takeWanted(number: number, owner: string): Promise<unknown>;
   /** @returns false, without an effect, if the import was taken back, or has another owner. One that is stored stays so. */
   keep(number: number, owner: string, progress: ImportProgress): Promise<boolean>;
+  /** Removes all reports: their rows may be of a book that is forgotten. */
+  forgetReports(): Promise<void>;
   /** Ends an import, or all that are open or stopped: what they have stored is taken back. */
   close(number: number | undefined): Promise<void>;
 }

@@ -33,8 +33,8 @@ const KEEP = `
   where number = $6 and owner = $7 and state <> 'undone' and ${DURABLY} returning number`;
 const WANT = "update book_imports set wanted = $1 where number = $2 and state = 'checked'";
 const TAKE_WANTED = `
-  update book_imports set wanted = null from (select wanted from book_imports where number = $1 for update) as before
-  where number = $1 and owner = $2 returning before.wanted`;
+  update book_imports set wanted = null, state = 'open' from (select wanted from book_imports where number = $1 for update) as before
+  where number = $1 and owner = $2 and before.wanted is not null returning before.wanted`;
 const CLOSE = `update book_imports set state = 'undone' where number = $1 or ($1::bigint is null and ${UNFINISHED})`;
 
 export class PostgresImports implements KeptImports {
@@ -81,6 +81,10 @@ export class PostgresImports implements KeptImports {
   async takeWanted(number: number, owner: string): Promise<unknown> {
     const [found] = await this.#query<{ wanted: unknown }>(TAKE_WANTED, [number, owner]);
     return found?.wanted ?? null;
+  }
+
+  async forgetReports(): Promise<void> {
+    await this.#query('update book_imports set report = null');
   }
 
   async close(number: number | undefined): Promise<void> {

@@ -258,6 +258,7 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
   async forget(id: number): Promise<void> {
     await this.query('delete from books where id = $1', [id]);
     for (const statement of FORGET) await this.query(statement, [id]);
+    await this.imports.forgetReports();
   }
 
   async restore(books: readonly Restored[]): Promise<void> {

@@ -30,7 +30,7 @@ const KEEP = `
   where number = ? and owner = ? and state <> 'undone'`;
 const WANT = "update book_imports set wanted = ? where number = ? and state = 'checked'";
 const TAKE_WANTED =
-  "update book_imports set wanted = 'null' where number = ? and owner = ? and wanted <> 'null'";
+  "update book_imports set wanted = 'null', state = 'open' where number = ? and owner = ? and wanted <> 'null'";
 const CLOSE = `update book_imports set state = 'undone' where number = ? or (? is null and ${UNFINISHED})`;
 
 export class SqliteImports implements KeptImports {
@@ -80,8 +80,12 @@ export class SqliteImports implements KeptImports {
     return this.#prepare(TAKE_WANTED).run(number, owner).changes === 1 ? found?.wanted : null;
   }
 
+  async forgetReports(): Promise<void> {
+    this.#prepare("update book_imports set report = 'null'").run();
+  }
+
   async close(number: number | undefined): Promise<void> {
-    this.#prepare(CLOSE).run(number ?? null);
+    this.#prepare(CLOSE).run(number ?? null, number ?? null);
   }
 }
 

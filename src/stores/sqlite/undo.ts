@@ -202,6 +202,7 @@ export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
     this.db.exec('pragma secure_delete = on'); // its texts are overwritten
     this.prepare(REMOVE).run(id);
     for (const statement of FORGET) this.prepare(statement).run({ 1: id });
+    await this.imports.forgetReports();
   }
 }
 
