@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { Client } from '../support/client.ts';
-import { folderWith, importing, manyRows } from '../support/importing.ts';
+import { command, folderWith, importing, manyRows } from '../support/importing.ts';
 import { connectTo } from '../support/postgres.ts';
 import {
   ENVIRONMENT,
@@ -128,13 +128,17 @@ for (const store of STORES) {
       }
     });
 
-    test('rule M5: an import by the command is in the list, as far as it is known', async () => {
+    test('rule M5: an import by the command is in the list, until a book is forgotten', async () => {
       const url = await store.freshUrl();
       await importing(url, folderWith({ 'a.csv': 'title\nEmma\n' }), 'a.csv');
       const { client } = await startTestService(url);
       const [{ import: number, state, books, name }] = (await client.request('GET', '/import')).data;
-      assert.deepEqual([state, books, name], ['stored', 1, null]);
-      assert.deepEqual((await send(client, `/import/${number}`))[2], await reportOf(client, number));
+      assert.deepEqual([state, books, name], ['stored', 1, 'a.csv']);
+      const report = await reportOf(client, number);
+      assert.equal(report.rows.new[0].title, 'Emma');
+      assert.deepEqual((await send(client, `/import/${number}`))[2], report);
+      await command('forget 1 --yes', url);
+      assert.deepEqual((await reportOf(client, number)).rows, { new: [], here: [], doubtful: [] });
     });
 
     test('rules M5 and M6: any process answers for an import, and has its file stored where it is', async () => {
@@ -154,7 +158,7 @@ for (const store of STORES) {
       const gone = await send(other.client, `/import/${second}`);
       assert.deepEqual(
         [...gone.slice(0, 2), (await reportOf(other.client, second)).state],
-        [410, 'File no longer here', 'checked'],
+        [410, 'File no longer here', 'stopped'],
       );
       assert.deepEqual((await send(other.client, '/import/999'))[0], 404);
     });
