@@ -141,6 +141,7 @@ const IN_SHORT = {
         ...(FAULT.properties as object),
         names: said(TEXTS, 'Without a column for the title: those that there are.'),
         first: said(ROWS_OF_TEXTS, 'The first rows, then.'),
+        line: said({ type: 'integer' }, 'Of the names, if they may be a record.'),
       },
     }),
     'Why the file was not read to its end, or the import stopped.',
@@ -259,7 +260,7 @@ export const IMPORTS = {
       ...{ ...EMPTY, phase: 'done' },
       fault: {
         ...{ code: 'no-title', message: 'There is no column for the title.' },
-        ...{ names: ['Werk', 'Von'], first: [['Kim', 'Rudyard Kipling']] },
+        ...{ line: 1, names: ['Werk', 'Von'], first: [['Kim', 'Rudyard Kipling']] },
       },
     },
   },

@@ -210,7 +210,7 @@ describe('commands', { concurrency: 3 }, () => {
       SECRET_TOKEN=(set) SECRET_TOKEN_PREVIOUS=(not set) AUTH_USERNAME=librarian AUTH_PASSWORD=(set) WORKERS=1 FIND=on
       HISTORY=90 REQUIRE_IF_MATCH=off ADMIN_PORT=0 ADMIN_HOST=127.0.0.1 PAGE_PORT=0
       CORS_ORIGINS=https://books.example.org,http://localhost:5173 TRUST_PROXY=(none) LOG_LEVEL=silent BODY_LIMIT=1048576
-      BULK_LIMIT=16777216 HEADER_LIMIT=16384`;
+      BULK_LIMIT=16777216 IMPORT_LIMIT=1073741824 HEADER_LIMIT=16384`;
     assert.deepEqual(stdout.trimEnd().split('\n'), shown.split(/\s+(?=[A-Z])/));
   });
 
