@@ -44,6 +44,8 @@ COPY --from=build /app ./
 COPY --from=site /app/site/dist site/dist
 RUN install -d -o node -g node data
 VOLUME /app/data
+# For the files of imports: no other folder is writable, and in memory (tmpfs) they would take it.
+ENV TMPDIR=/app/data
 # The user `node`, as a number: Kubernetes checks by the number that it is not root.
 USER 1000:1000
 EXPOSE 8080 8082

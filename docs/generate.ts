@@ -35,7 +35,7 @@ const PARTS: Readonly<Record<string, (document: string) => string>> = {
   figures: describeFigures,
   limits: () => markdown({ head: ['Limit', 'Value', 'Beyond it'], rows: limitsTable() }),
   map: (document) => mapOf(dirname(document)),
-  messages: () => markdown({ head: ['Status', 'Message', 'Cause', 'Rules'], rows: messagesTable() }),
+  messages: () => markdown({ head: ['Status', 'Message', 'Rules'], rows: messagesTable() }),
   metrics: metricsTable,
   parameters: parametersTable,
   variables: variablesTable,

@@ -39,7 +39,7 @@ export function limitsTable(): string[][] {
     ['a connection without a first request', seconds(http.headers), 'closed'],
     ['a connection without another request', seconds(http.keepAlive), 'closed'],
     [
-      `memory of bodies above ${size(room('TINY'))} that arrive in pieces, and of those of \`POST /books\`, four times each, until they are answered`,
+      `memory of bodies above ${size(room('TINY'))} in pieces, and of those of \`POST /books\`, four times each, until answered`,
       `${size(room('BODY_BYTES'))}, or one of them`,
       '503',
     ],

@@ -399,14 +399,11 @@ export const RESPONSES = {
   ],
 } as const satisfies Readonly<Record<string, readonly [Response, ...Response[]]>>;
 
-/** Every message once, as rows of a table: status, message, cause (of a failure, its first sentence), rules. */
+/** Every message once, as rows of a table: status, message, and the rules that say when. */
 export function messagesTable(): string[][] {
   const rows = Object.values<readonly Response[]>(RESPONSES)
     .flat()
-    .map(({ envelope: { status }, message, when, rules }) => {
-      const [cause = ''] = status < 400 ? [] : when.split(/(?<=\.) /);
-      return [`${status}`, `\`${message}\``, cause, rules];
-    });
+    .map(({ envelope: { status }, message, rules }) => [`${status}`, `\`${message}\``, rules]);
   const byMessage = new Map(rows.map((row) => [row.slice(0, 2).join(' '), row]));
   return [...byMessage.values()].toSorted(([one = ''], [other = '']) => one.localeCompare(other));
 }

@@ -79,6 +79,14 @@ describe('deploy/kubernetes.yaml', () => {
   test('rule 16: all replicas sign with one secret', () => {
     const names = (container.env ?? []).map(({ name }) => name);
     assert.ok(names.includes('SECRET_TOKEN_FILE'));
-    assert.deepEqual(pod.volumes, [{ name: 'secrets', secret: { secretName: 'book-catalogue' } }]);
+    assert.deepEqual(pod.volumes?.[0], { name: 'secrets', secret: { secretName: 'book-catalogue' } });
+  });
+
+  test('the files of imports have a folder on the disk that the image names', () => {
+    const [folder] = /(?<=^ENV TMPDIR=).*/m.exec(readFileSync(pathTo('Dockerfile'), 'utf8')) ?? [];
+    assert.ok(
+      container.volumeMounts?.some(({ mountPath, name }) => mountPath === folder && name === 'files'),
+    );
+    assert.deepEqual(pod.volumes?.[1], { name: 'files', emptyDir: { sizeLimit: '1200Mi' } });
   });
 });

@@ -31,6 +31,8 @@ async function assertServes(env: Record<string, string>, username = 'admin', pas
   try {
     const client = await Client.logIn(service, { username, password });
     assert.equal((await client.create({})).id, 1);
+    const init = { method: 'POST', headers: { authorization: client.token }, body: 'title\nEmma\n' };
+    assert.equal((await fetch(`${service.url}/import`, init)).status, 200);
   } finally {
     await service.stop();
   }
@@ -237,12 +239,20 @@ test('docs/data.md: the commands print what the page shows', async () => {
   assert.match(await place.run('./book-catalogue export'), /"Größe","Émile",1815\n/);
 });
 
+test('docs/data.md: a file is checked, corrected and stored by request', async () => {
+  const place = await new Place().start();
+  writeFileSync(join(place.folder, 'books.csv'), blockOf('docs/data.md', 'Foundation'));
+  const [check, store] = [blockOf('docs/data.md', 'dry-run&'), blockOf('docs/data.md', 'corrections=')];
+  const shown = blockOf('docs/data.md', '"proposal"') + blockOf('docs/data.md', 'imported successfully');
+  assert.equal(await place.run(check, store), shown);
+});
+
 test('docs/data.md: curl and jq export some of the books', async () => {
   const place = await new Place().start();
   const rows = 'title,author,year\nEmma,Jane Austen,1815\nPersuasion,"Austen, Jane",1817\nIlias,,-750\n';
   writeFileSync(join(place.folder, 'books.csv'), rows);
   const [login = ''] = /^TOKEN=.*$/m.exec(blockOf('docs/search.md', 'TOKEN=')) ?? [];
-  await place.run('./book-catalogue import books.csv', login, blockOf('docs/data.md', 'jq'));
+  await place.run('./book-catalogue import books.csv', login, blockOf('docs/data.md', 'jane+austen'));
   const titles = (file: string) => readFileSync(join(place.folder, file), 'utf8').match(/(?<="title":")\w+/g);
   assert.deepEqual(titles('austen.jsonl'), ['Emma', 'Persuasion']);
   assert.deepEqual(titles('old.jsonl'), ['Ilias']);

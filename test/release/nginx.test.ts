@@ -15,6 +15,9 @@ import { waitUntil } from '../support/wait.ts';
 import { untilRefused } from './programs.ts';
 import { documented, startCaddy, startNginx } from './proxies.ts';
 
+/** Larger than any other body may be. */
+const LARGE_FILE = `title\n${`${'x'.repeat(1000)}\n`.repeat(18_000)}`;
+
 const TRUSTING = { HOST: '127.0.0.1', TRUST_PROXY: '127.0.0.1' };
 
 test('rules 29, 32 and 34: deploy/nginx.conf counts the logins of a client, lets the page log in, and has the page under a path while one process has another version', async (context) => {
@@ -44,6 +47,15 @@ test('rules 29, 32 and 34: deploy/nginx.conf counts the logins of a client, lets
   assert.ok(older.seen.some((line) => line.startsWith('GET /v/')));
   const missing = await fetch(`${proxy.url}/catalogue/v/${'0'.repeat(16)}/x`);
   assert.deepEqual(await missing.json(), { status: 404, message: 'Not found', data: null });
+  const headers = { authorization: service.client.token };
+  for (const path of ['/import?dry-run', '/catalogue/import?dry-run']) {
+    let status = 0;
+    await waitUntil(async () => {
+      ({ status } = await fetch(`${proxy.url}${path}`, { method: 'POST', headers, body: LARGE_FILE }));
+      return status !== 404; // from the older process
+    });
+    assert.equal(status, 200);
+  }
 });
 
 /** Starts a proxy of docs/proxy.md, with TLS, on free ports, in front of the port of a page. */
@@ -65,7 +77,9 @@ const PROXIES: Readonly<Record<string, Start>> = {
         .replace('/etc/ssl/books.example.org.pem', CERTIFICATE)
         .replace('/etc/ssl/books.example.org.key', KEY)
         .replace('location / {', `location ${under} {`)
-        .replace('127.0.0.1:8082;', `127.0.0.1:${page}${under === '/' ? '' : '/'};`),
+        .replace('location /import {', `location ${under}import {`)
+        .replace('127.0.0.1:8082;', `127.0.0.1:${page}${under === '/' ? '' : '/'};`)
+        .replace('127.0.0.1:8082;', `127.0.0.1:${page}${under === '/' ? '' : '/import'};`),
     );
     return { ...proxy, url: `https://localhost:${proxy.port}`, plain: `http://127.0.0.1:${plain}` };
   },
@@ -118,6 +132,9 @@ for (const [name, start] of Object.entries(PROXIES)) {
         ['books', 10_000],
       ] as const)
         assert.equal(JSON.parse(await (await ask(url, { headers })).text()).data.length, count);
+      const { data } = JSON.parse(await (await post('import?dry-run', LARGE_FILE, headers)).text());
+      assert.equal(data.figures.rows, 18_000);
+      assert.equal((await post(`import/${data.import}?dry-run`, '', headers)).status, 200);
       await untilRefused(async (headers, body) => (await post('token', body, headers)).status);
     });
   }

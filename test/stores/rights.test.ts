@@ -30,7 +30,7 @@ async function newRole(context: TestContext, dbUrl: string, rights: string): Pro
 /** The rights of docs/postgresql.md. */
 const SERVING = `
   grant select, insert, update, delete
-    on books, book_requests, book_log, book_log_state, book_events, book_index, book_index_state to ROLE;
+    on books, book_requests, book_imports, book_log, book_log_state, book_events, book_index, book_index_state to ROLE;
   grant usage, select, update on sequence books_id_seq, book_log_number to ROLE`;
 
 /** Tables of the role. The ids of one have a cast to a number, which is a function of the role. */
