@@ -48,8 +48,8 @@ export interface KeptImports extends KeptImportsReader {
   keep(number: number, owner: string, progress: ImportProgress): Promise<boolean>;
   /** Removes all reports: their rows may be of a book that is forgotten. */
   forgetReports(): Promise<void>;
-  /** Ends an import, or all that are open or stopped: what they have stored is taken back. */
-  close(number: number | undefined): Promise<void>;
+  /** Ends an import, or all that are open or stopped: what they have stored is taken back. @returns whether there was one. */
+  close(number: number | undefined): Promise<boolean>;
 }
 
 /** Milliseconds after which a process that was not seen no longer works on its import. */

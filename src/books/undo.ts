@@ -136,7 +136,8 @@ export class Undo {
     const isReplay = 'known' in begun;
     const progress = isReplay ? begun.known : begun;
     if (progress.event === null || isDone(progress)) return { progress, isReplay };
-    const ids = 'ids' in plan && !isReplay ? plan.ids : undefined;
+    const isAsPlanned = 'ids' in plan && !isReplay && plan.ids.count === progress.books;
+    const ids = isAsPlanned ? plan.ids : undefined;
     return { progress, isReplay, rest: new Undo(changes, progress.event, ids) };
   }
 
@@ -214,16 +215,18 @@ async function knownFor(log: LogReader, once: Once | undefined): Promise<Known |
 
 async function beginStep(
   log: LogWriter,
-  { selection, ids }: Plan,
+  { selection, ids: planned }: Plan,
   once: Once | undefined,
 ): Promise<UndoProgress | Known> {
   if (once !== undefined && !(await log.claim(once))) return (await knownFor(log, once)) ?? 'conflict';
-  const books = ids.count;
-  if (books === 0) return NOTHING;
+  if (planned.count === 0) return NOTHING;
   const { number, before } = await log.begin('undo', null);
   if (once !== undefined) await log.keep(once.key, [number]);
-  // To complete an interrupted import would leave out the books that are taken back.
-  if (!('change' in selection)) await log.imports.close('event' in selection ? selection.event : undefined);
+  // To complete an import would leave out the books that are taken back. It may have stored more since the plan was made.
+  const isImport =
+    !('change' in selection) && (await log.imports.close('event' in selection ? selection.event : undefined));
+  const ids = isImport ? new Ids(await log.booksOf(selection)) : planned;
+  const books = ids.count;
   const bounded = 'since' in selection ? { ...selection, before } : selection;
   const work: UndoWork = { selection: bounded, books, checked: 0, through: 0, left: [], changedLater: 0 };
   const bounds = books > STEP.books ? { ...STEP, books: 0 } : STEP;

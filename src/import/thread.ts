@@ -3,7 +3,7 @@
 
 import { read } from 'node:fs';
 import { promisify } from 'node:util';
-import { parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { NoLongerOpen } from '../books/kept-imports.ts';
 import { reasonOf } from '../error-words.ts';
 import { NoTitleColumn } from '../files/columns.ts';
@@ -15,7 +15,7 @@ import type { BulkStore } from '../stores/bulk.ts';
 import { readDbUrl } from '../stores/open.ts';
 import type { Times } from '../times.ts';
 import { type GivenOptions, readOptions, WrongOption } from './options.ts';
-import { importBooks } from './pass.ts';
+import { importBooks, type Outcome } from './pass.ts';
 import { faultOf, type ImportReport, Summary } from './summary.ts';
 
 export interface ImportThreadData {
@@ -47,24 +47,28 @@ export interface ImportMessage {
 const PIECE = 64 * 1024;
 
 const readPiece = promisify(read);
-const { dbUrl, descriptor, report, corrections, work, times } = workerData as ImportThreadData;
-const stop = new AbortController();
-const send = (message: ImportMessage) => parentPort?.postMessage(message);
-const summary = new Summary(report, (now, books) => send({ report: now, books, isDone: false }));
+if (parentPort !== null) await serve(parentPort, workerData as ImportThreadData);
 
-// A thread that ended before anybody listened to it would be waited for without end.
-const isHeard = Promise.withResolvers<void>();
-parentPort?.on('message', (message) => (message === 'stop' ? stop.abort() : isHeard.resolve()));
-parentPort?.postMessage('ready');
-await isHeard.promise;
-send({ ...(await run()), report: summary.done(), isDone: true });
-parentPort?.close();
+async function serve(port: MessagePort, data: ImportThreadData): Promise<void> {
+  const stop = new AbortController();
+  const send = (message: ImportMessage) => port.postMessage(message);
+  const summary = new Summary(data.report, (report, books) => send({ report, books, isDone: false }));
+  // A thread that ended before anybody listened to it would be waited for without end.
+  const isHeard = Promise.withResolvers<void>();
+  port.on('message', (message) => (message === 'stop' ? stop.abort() : isHeard.resolve()));
+  port.postMessage('ready');
+  await isHeard.promise;
+  send({ ...(await run(data, summary, stop.signal)), report: summary.done(), isDone: true });
+  port.close();
+}
 
-async function run(): Promise<Omit<ImportMessage, 'report' | 'isDone'>> {
+type Ended = Omit<ImportMessage, 'report' | 'isDone'>;
+
+async function run(data: ImportThreadData, summary: Summary, signal: AbortSignal): Promise<Ended> {
   let reading: Reading;
   try {
-    reading = await open(report.options);
-    if (reading.keepsIds && !readOptions(report.options).skipsEqual)
+    reading = await open(data, data.report.options, summary);
+    if (reading.keepsIds && !readOptions(data.report.options).skipsEqual)
       throw new WrongOption('on-duplicate', 'The ids of the file are kept, and each belongs to one book.');
   } catch (error) {
     summary.failed(faultOf(error));
@@ -72,18 +76,26 @@ async function run(): Promise<Omit<ImportMessage, 'report' | 'isDone'>> {
   }
   let store: BulkStore | undefined;
   try {
-    store = await openStore();
-    return await load(store, reading);
+    store = await openStore(data);
+    const { stored, inputError, failure } = await load(data, store, reading, summary, signal);
+    if (inputError !== undefined) summary.failed(faultOf(inputError));
+    return { books: stored, ...(failure === undefined ? {} : failed(failure, summary)) };
   } catch (error) {
-    return { books: 0, ...failed(error) };
+    return { books: 0, ...failed(error, summary) };
   } finally {
     await store?.close().catch(() => {}); // after a failure, closing may fail as well
   }
 }
 
-async function load(store: BulkStore, reading: Reading): ReturnType<typeof run> {
+async function load(
+  { work, report, corrections }: ImportThreadData,
+  store: BulkStore,
+  reading: Reading,
+  summary: Summary,
+  signal: AbortSignal,
+): Promise<Outcome> {
   const { skipsEqual, skipsDoubtful } = readOptions(report.options);
-  const loading = await store.load({ keepsIds: reading.keepsIds, skipsEqual, skipsDoubtful });
+  const load = await store.load({ keepsIds: reading.keepsIds, skipsEqual, skipsDoubtful });
   const storing = work && {
     ...work,
     name: report.name ?? '',
@@ -91,26 +103,25 @@ async function load(store: BulkStore, reading: Reading): ReturnType<typeof run> 
     report: () => summary.done(),
     assertNewest: () => store.assertNewest(),
   };
-  const { stored, inputError, failure } = await importBooks({
-    ...{ reading, load: loading, work: storing, watchers: [summary], signal: stop.signal, corrections },
-  });
-  await loading.close().catch(() => {});
-  if (inputError !== undefined) summary.failed(faultOf(inputError));
-  return { books: stored, ...(failure === undefined ? {} : failed(failure)) };
+  try {
+    return await importBooks({ reading, load, work: storing, watchers: [summary], signal, corrections });
+  } finally {
+    await load.close().catch(() => {});
+  }
 }
 
-function failed(error: unknown): Pick<ImportMessage, 'failure' | 'isLost'> {
+function failed(error: unknown, summary: Summary): Pick<ImportMessage, 'failure' | 'isLost'> {
   if (error instanceof NoLongerOpen) return { isLost: true };
   const isStopped = error instanceof Error && error.name === 'AbortError';
-  if (isStopped) {
-    summary.failed({ code: 'stopped', message: 'The service was stopped.' });
-    return {};
-  }
-  summary.failed({ code: 'store', message: 'The store is unavailable, or has no room.' });
-  return { failure: reasonOf(error) };
+  summary.failed(
+    isStopped
+      ? { code: 'stopped', message: 'The service was stopped.' }
+      : { code: 'store', message: 'The store is unavailable, or has no room.' },
+  );
+  return isStopped ? {} : { failure: reasonOf(error) };
 }
 
-async function openStore(): Promise<BulkStore> {
+async function openStore({ dbUrl, work, times }: ImportThreadData): Promise<BulkStore> {
   const at = await readDbUrl(dbUrl);
   const store = work === undefined ? await at.openBulk('read', times) : await at.openBulk('write', times);
   if (store === undefined) throw new OperatorError('The catalogue is gone.');
@@ -128,19 +139,17 @@ async function* bytesOf(file: number): AsyncGenerator<Uint8Array, void, void> {
 }
 
 /** Opens the file. In a check, it also guesses the columns of a table without a header. */
-async function open(options: GivenOptions): Promise<Reading> {
+async function open(data: ImportThreadData, options: GivenOptions, summary: Summary): Promise<Reading> {
   try {
-    const reading = await readBooks(bytesOf(descriptor), {
-      ...readOptions(options).reading,
-      name: report.name ?? '-',
-    });
+    const wanted = { ...readOptions(options).reading, name: data.report.name ?? '-' };
+    const reading = await readBooks(bytesOf(data.descriptor), wanted);
     summary.understood(reading, options);
     return reading;
   } catch (error) {
-    const guessed =
-      work === undefined && error instanceof NoTitleColumn ? guessFrom(error, options) : undefined;
+    const isCheck = data.work === undefined;
+    const guessed = isCheck && error instanceof NoTitleColumn ? guessFrom(error, options) : undefined;
     if (guessed === undefined) throw error;
-    return await open(guessed);
+    return await open(data, guessed, summary);
   }
 }
 

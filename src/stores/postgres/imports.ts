@@ -35,7 +35,7 @@ const WANT = "update book_imports set wanted = $1 where number = $2 and state = 
 const TAKE_WANTED = `
   update book_imports set wanted = null, state = 'open' from (select wanted from book_imports where number = $1 for update) as before
   where number = $1 and owner = $2 and before.wanted is not null returning before.wanted`;
-const CLOSE = `update book_imports set state = 'undone' where number = $1 or ($1::bigint is null and ${UNFINISHED})`;
+const CLOSE = `update book_imports set state = 'undone' where number = $1 or ($1::bigint is null and ${UNFINISHED}) returning number`;
 
 export class PostgresImports implements KeptImports {
   readonly #query: Query;
@@ -87,7 +87,7 @@ export class PostgresImports implements KeptImports {
     await this.#query('update book_imports set report = null');
   }
 
-  async close(number: number | undefined): Promise<void> {
-    await this.#query(CLOSE, [number ?? null]);
+  async close(number: number | undefined): Promise<boolean> {
+    return (await this.#query(CLOSE, [number ?? null])).length > 0;
   }
 }

@@ -84,8 +84,8 @@ export class SqliteImports implements KeptImports {
     this.#prepare("update book_imports set report = 'null'").run();
   }
 
-  async close(number: number | undefined): Promise<void> {
-    this.#prepare(CLOSE).run(number ?? null, number ?? null);
+  async close(number: number | undefined): Promise<boolean> {
+    return this.#prepare(CLOSE).run(number ?? null, number ?? null).changes > 0;
   }
 }
 
