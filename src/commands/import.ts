@@ -92,7 +92,10 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
       ? ((await at.openBulk('read', times)) ?? (await openScratch(times)))
       : await at.openBulk('write', times);
     try {
-      const load = await store.load({ keepsIds: reading.keepsIds, skipsEqual, skipsDoubtful });
+      const rules = { keepsIds: reading.keepsIds, skipsEqual, skipsDoubtful };
+      const load = await store.load(rules).catch((error) => {
+        throw new OperatorError(`${describeStore(url)}: ${reasonOf(error)}. Nothing was imported.`);
+      });
       const work = isDryRun
         ? undefined
         : {

@@ -145,6 +145,25 @@ describe('the rights of other roles on PostgreSQL', () => {
     await (await startTestService(url.href, { FIND: 'off' })).stop();
   });
 
+  test('an import without the right to make temporary tables stores nothing, and says so', async (context) => {
+    const dbUrl = await freshDatabase();
+    const owners = await startTestService(dbUrl);
+    await owners.stop();
+    const roleUrl = await newRole(context, dbUrl, SERVING);
+    await execute(dbUrl, `revoke temporary on database ${new URL(dbUrl).pathname.slice(1)} from public`);
+    const file = join(temporaryFolder(), 'books.csv');
+    writeFileSync(file, 'title\nB\n');
+    const { code, stderr } = await runCommand(['import', file], { DB_URL: roleUrl });
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /: permission denied to create temporary tables in database ".+"\. Nothing was imported\.\n$/,
+    );
+    const { client } = await startTestService(roleUrl, { FIND: 'off' });
+    assert.equal((await client.request('POST', '/import', { body: Buffer.from('title\nB\n') })).status, 503);
+    assert.deepEqual(await client.list(), []);
+  });
+
   test('rules 13 and 27: a start, export, import and copy refuse a table of which policies hide rows from the role, and only that', async (context) => {
     const dbUrl = await freshDatabase();
     const owners = await startTestService(dbUrl);
@@ -174,6 +193,7 @@ describe('the rights of other roles on PostgreSQL', () => {
       ...[
         'book_events',
         'book_index',
+        'book_imports',
         'book_index_state',
         'book_log',
         'book_log_state',
