@@ -1,7 +1,8 @@
 // Owns: the thread that reads the file of a request, compares it with the store, and stores it: nothing else of the process waits for
 // that. It works like the command `import`, on its own connection.
 
-import { createReadStream } from 'node:fs';
+import { read } from 'node:fs';
+import { promisify } from 'node:util';
 import { parentPort, workerData } from 'node:worker_threads';
 import { NoLongerOpen } from '../books/kept-imports.ts';
 import { reasonOf } from '../error-words.ts';
@@ -42,6 +43,10 @@ export interface ImportMessage {
   readonly isLost?: boolean;
 }
 
+/** Bytes that are read together. */
+const PIECE = 64 * 1024;
+
+const readPiece = promisify(read);
 const { dbUrl, descriptor, report, corrections, work, times } = workerData as ImportThreadData;
 const stop = new AbortController();
 const send = (message: ImportMessage) => parentPort?.postMessage(message);
@@ -109,16 +114,26 @@ async function openStore(): Promise<BulkStore> {
   return store;
 }
 
+/** A stream would close the file in the end, which the process may read again. */
+async function* bytesOf(file: number): AsyncGenerator<Uint8Array, void, void> {
+  for (let position = 0; ; ) {
+    const { bytesRead, buffer } = await readPiece(file, Buffer.allocUnsafe(PIECE), 0, PIECE, position);
+    if (bytesRead === 0) return;
+    position += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
 /** Opens the file. In a check, it also guesses the columns of a table without a header. */
 async function open(options: GivenOptions): Promise<Reading> {
-  const bytes = createReadStream('', { fd: descriptor, start: 0, autoClose: false, signal: stop.signal });
-  bytes.on('error', () => {}); // the code that reads gets it
   try {
-    const reading = await readBooks(bytes, { ...readOptions(options).reading, name: report.name ?? '-' });
+    const reading = await readBooks(bytesOf(descriptor), {
+      ...readOptions(options).reading,
+      name: report.name ?? '-',
+    });
     summary.understood(reading, options);
     return reading;
   } catch (error) {
-    bytes.destroy();
     const guessed =
       work === undefined && error instanceof NoTitleColumn ? guessFrom(error, options) : undefined;
     if (guessed === undefined) throw error;
