@@ -355,8 +355,11 @@ function isHeld({ state, idle }: KeptImport): boolean {
 
 function knownOf(found: Job | KeptImport): ImportKnown {
   const { number, state, books } = found;
-  const isLost = 'idle' in found && state === 'open' && found.idle >= LOST;
-  return { number, books, state: isLost ? 'stopped' : state, report: found.report as ImportReport };
+  const isWanted = 'wanted' in found && state === 'checked' && found.wanted !== null;
+  const isOpen = state === 'open' || isWanted;
+  const isLost = isOpen && 'idle' in found && found.idle >= LOST;
+  const report = (found.report ?? emptyReport(null, false, {}, 0)) as ImportReport; // a command keeps none
+  return { number, books, state: isLost ? 'stopped' : isOpen ? 'open' : state, report };
 }
 
 function isStopped({ fault }: ImportReport): boolean {

@@ -96,9 +96,10 @@ export interface ImportReport {
   readonly fault: {
     readonly code: 'no-title' | 'not-text' | 'not-utf8' | 'option' | 'unreadable' | 'stopped' | 'store';
     readonly message: string;
-    /** If no column is known to be the title: the columns, and the first records. */
+    /** If no column is known to be the title: the columns, and the first records; the line of the columns if they may be a record. */
     readonly names?: readonly string[];
     readonly first?: readonly (readonly string[])[];
+    readonly line?: number | undefined;
   } | null;
 }
 
@@ -246,7 +247,7 @@ function inShort({ line, title, author, year, doubt }: Sample): Sample {
 export function faultOf(error: unknown): NonNullable<ImportReport['fault']> {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof NoTitleColumn)
-    return { code: 'no-title', message, names: error.names, first: error.first };
+    return { code: 'no-title', message, names: error.names, first: error.first, line: error.line };
   if (error instanceof NotText) return { code: 'not-text', message };
   if (error instanceof NotUtf8) return { code: 'not-utf8', message };
   if (error instanceof InvalidOption) return { code: 'option', message };

@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import type { Client } from '../support/client.ts';
-import { manyRows } from '../support/importing.ts';
+import { folderWith, importing, manyRows } from '../support/importing.ts';
 import { connectTo } from '../support/postgres.ts';
 import { fileOf, STORES, startServiceProcess, startTestService } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
@@ -105,6 +105,28 @@ for (const store of STORES) {
       assert.deepEqual((await send(client, `/import/${number}`))[2], await reportOf(client, number));
       const undone = await client.request('POST', '/undo', { body: { import: number } });
       assert.equal(undone.data.undone, 2);
+      assert.equal((await reportOf(client, number)).state, 'undone');
+    });
+
+    test('rule M3: without a column for the title, the columns and the first rows are named, and the line of a table', async () => {
+      const { client } = await startTestService(await store.freshUrl());
+      for (const [file, line] of [
+        ['\nWerk,Von\nKim,x\n', 2],
+        ['[{"Werk":"Kim","Von":"x"}]', undefined],
+      ] as const) {
+        const [status, message, { fault }] = await send(client, '/import?dry-run', file);
+        assert.deepEqual([status, message, fault.code], [400, 'Invalid file', 'no-title']);
+        assert.deepEqual([fault.names, fault.first, fault.line], [['Werk', 'Von'], [['Kim', 'x']], line]);
+      }
+    });
+
+    test('rule M5: an import by the command is in the list, as far as it is known', async () => {
+      const url = await store.freshUrl();
+      await importing(url, folderWith({ 'a.csv': 'title\nEmma\n' }), 'a.csv');
+      const { client } = await startTestService(url);
+      const [{ import: number, state, books, name }] = (await client.request('GET', '/import')).data;
+      assert.deepEqual([state, books, name], ['stored', 1, null]);
+      assert.deepEqual((await send(client, `/import/${number}`))[2], await reportOf(client, number));
     });
 
     test('rules M5 and M6: any process answers for an import, and has its file stored where it is', async () => {
@@ -113,6 +135,7 @@ for (const store of STORES) {
       const [, , { import: number }] = await send(one.client, `/import?dry-run&${SELECT}`, FILE);
       assert.deepEqual(await reportOf(other.client, number), await reportOf(one.client, number));
       assert.equal((await send(other.client, `/import/${number}`))[0], 202);
+      assert.notEqual((await reportOf(other.client, number)).state, 'checked', 'it is still to be done');
       await untilStored(other.client, number);
       assert.equal((await one.client.list()).length, 3);
       const { data } = await other.client.request('GET', '/import');

@@ -33,9 +33,9 @@ const KEEP = `
   where number = $6 and owner = $7 and state <> 'undone' and ${DURABLY} returning number`;
 const WANT = "update book_imports set wanted = $1 where number = $2 and state = 'checked'";
 const TAKE_WANTED = `
-  update book_imports set wanted = null from (select wanted from book_imports where number = $1 for update) as before
-  where number = $1 and owner = $2 returning before.wanted`;
-const CLOSE = `update book_imports set state = 'undone' where ${UNFINISHED} and number = coalesce($1, number)`;
+  update book_imports set wanted = null, state = 'open' from (select wanted from book_imports where number = $1 for update) as before
+  where number = $1 and owner = $2 and before.wanted is not null returning before.wanted`;
+const CLOSE = `update book_imports set state = 'undone' where number = $1 or ($1::bigint is null and ${UNFINISHED})`;
 
 export class PostgresImports implements KeptImports {
   readonly #query: Query;

@@ -30,8 +30,8 @@ const KEEP = `
   where number = ? and owner = ? and state <> 'undone'`;
 const WANT = "update book_imports set wanted = ? where number = ? and state = 'checked'";
 const TAKE_WANTED =
-  "update book_imports set wanted = 'null' where number = ? and owner = ? and wanted <> 'null'";
-const CLOSE = `update book_imports set state = 'undone' where ${UNFINISHED} and number = coalesce(?, number)`;
+  "update book_imports set wanted = 'null', state = 'open' where number = ? and owner = ? and wanted <> 'null'";
+const CLOSE = `update book_imports set state = 'undone' where number = ? or (? is null and ${UNFINISHED})`;
 
 export class SqliteImports implements KeptImports {
   readonly #prepare: (sql: string) => StatementSync;
@@ -81,7 +81,7 @@ export class SqliteImports implements KeptImports {
   }
 
   async close(number: number | undefined): Promise<void> {
-    this.#prepare(CLOSE).run(number ?? null);
+    this.#prepare(CLOSE).run(number ?? null, number ?? null);
   }
 }
 
