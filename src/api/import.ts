@@ -59,8 +59,8 @@ function answerTo(outcome: ImportKnown | NotImported): answers.EnvelopeAnswer {
   const { state, report } = outcome;
   if (state === 'open') return answers.importInProgress(outcome);
   if (state === 'stored' || state === 'undone') return answers.booksImported(outcome);
-  if (report.file === null) return answers.invalidFile(outcome);
   if (state === 'stopped') return answers.SERVICE_UNAVAILABLE;
+  if (report.file === null) return answers.invalidFile(outcome);
   return answers.fileChecked(outcome);
 }
 
