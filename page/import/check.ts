@@ -4,7 +4,7 @@
 import { because, sentenceOf } from '../../src/files/reasons.ts';
 import type { BookRow, Import, Options } from '../catalogue/imports.ts';
 import { AS_IT_IS, choice, make, table } from '../elements/dom.ts';
-import { counted, FIELD_NAMES, FIELDS, type Field, numberText, yearText } from '../elements/text.ts';
+import { counted, FIELD_NAMES, FIELDS, numberText, yearText } from '../elements/text.ts';
 import { LayoutChoice } from './layout.ts';
 import { RefusedRows } from './refused.ts';
 
@@ -215,12 +215,17 @@ export class CheckStep {
     const { file, fault, options } = this.#known;
     const names = file?.names ?? fault?.names ?? [];
     const first = file?.first ?? fault?.first ?? [];
-    const used = (field: Field) => (file === null ? options[field] : file.columns[field]);
-    const heads = names.map((name, at) => {
+    const used = file?.columns ?? options;
+    const uses = names.map((name, at) => {
       const isFirst = name !== '' && names.indexOf(name) === at;
-      const field = FIELDS.find((one) => isFirst && used(one) === name);
+      return isFirst ? (FIELDS.find((field) => used[field] === name) ?? NONE) : undefined;
+    });
+    const selects: (HTMLSelectElement | undefined)[] = [];
+    for (const [at, use] of uses.entries())
+      selects.push(use === undefined ? undefined : this.#choice(names, uses, at, selects));
+    const heads = names.map((name, at) => {
       const shown = make('span', AS_IT_IS, name.trim() === '' ? 'without a name' : name);
-      return isFirst ? [this.#choice(name, at, field), shown] : [shown];
+      return [selects[at] ?? '', shown];
     });
     const body = first.map((row) =>
       make('tr', {}, ...names.map((_, at) => make('td', AS_IT_IS, row[at] ?? ''))),
@@ -228,13 +233,26 @@ export class CheckStep {
     return table(heads, make('tbody', {}, ...body));
   }
 
-  #choice(name: string, at: number, field: Field | undefined): HTMLElement {
-    const attributes = { id: `import-column-${at}`, class: field && 'used', 'aria-label': `Column ${name}` };
+  /** @param uses of all columns, and the choices of them: both change at once. */
+  #choice(
+    names: readonly string[],
+    uses: (string | undefined)[],
+    at: number,
+    selects: readonly (HTMLSelectElement | undefined)[],
+  ): HTMLSelectElement {
+    const name = names[at] ?? '';
+    const attributes = { id: `import-column-${at}`, 'aria-label': `Column ${name}` };
     const select = choice(attributes, { [NONE]: NONE, ...FIELD_NAMES }, (value) => {
-      const before = field === undefined ? {} : { [field]: '' };
-      this.#actions.choose(value === NONE ? before : { ...before, [value]: name });
+      const before = uses[at] ?? NONE;
+      const other = value === NONE ? -1 : uses.indexOf(value);
+      if (selects[other] !== undefined) [uses[other], selects[other].value] = [NONE, NONE];
+      uses[at] = value;
+      this.#actions.choose({
+        ...(before !== NONE && { [before]: '' }),
+        ...(value !== NONE && { [value]: name }),
+      });
     });
-    select.value = field ?? NONE;
+    select.value = uses[at] ?? NONE;
     return select;
   }
 }
