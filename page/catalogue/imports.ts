@@ -78,7 +78,7 @@ export interface Watching {
   readonly onReport?: (known: ImportInShort) => void;
 }
 
-/** It cannot go on. The message is for the person at the page. */
+/** It cannot continue. The message is for the person at the page. */
 export class Complaint extends Error {}
 
 // Milliseconds
@@ -159,7 +159,7 @@ export class Imports {
   }
 
   /**
-   * Takes an import back. The service goes on with it without the page.
+   * Takes an import back. The service continues it without the page.
    * @param onProgress is called with the number of books that are done with, of all.
    * @returns how many were removed, and how many stay, since others have changed them.
    */

@@ -1,4 +1,4 @@
-// Owns: the dialog for importing a file, in three steps: the file, a check, the import. The service does the work, and goes on with an
+// Owns: the dialog for importing a file, in three steps: the file, a check, the import. The service does the work, and continues an
 // import without the page.
 // Does not: store anything before a person has seen the check.
 
@@ -35,7 +35,7 @@ export class ImportDialog {
   /** For screen readers. */
   readonly #status = find('#import-status');
   #check: CheckStep | undefined;
-  /** Aborted when the work for what is shown is of no use any more. */
+  /** Aborted when nobody needs the present work any more. */
   #work = new AbortController();
   readonly #warning = make(
     'p',
@@ -213,12 +213,12 @@ export class ImportDialog {
     this.#show(1, check.heading, ...check.parts);
   }
 
-  /** Stores a file. It goes on when the dialog is closed, and says then when it has ended. */
+  /** Stores a file. It continues when the dialog is closed, and says then when it has ended. */
   async #import(known: ImportInShort, file: File, options: Options): Promise<void> {
     this.#end();
     const { signal } = new AbortController();
     const view = new ProgressView(`Importing ${file.name}`, this.#status);
-    const note = make('p', { class: 'hint' }, 'The import goes on if you close this, or the page.');
+    const note = make('p', { class: 'hint' }, 'The import continues if you close this, or the page.');
     this.#show(2, view.heading, ...view.parts, note);
     const progress = new FileProgress(file, this.#session);
     for (;;) {

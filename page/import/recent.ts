@@ -4,7 +4,7 @@ import type { Imports, RecentImport } from '../catalogue/imports.ts';
 import { AS_IT_IS, make } from '../elements/dom.ts';
 import { counted } from '../elements/text.ts';
 
-/** Milliseconds between two looks at imports that go on. */
+/** Milliseconds between two looks at imports that continue. */
 const LOOK = 1000;
 
 export class RecentImports {
