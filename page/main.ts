@@ -100,7 +100,7 @@ const grid = new Grid(root, shelf, {
   moved: (first, isLong) => place.move(first, isLong),
 });
 
-const importDialog = new ImportDialog(session, reload, (id) => edits.idOf(id));
+const importDialog = new ImportDialog(session, reload);
 const exportDialog = new ExportDialog(session);
 
 // What comes back from the service

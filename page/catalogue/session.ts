@@ -6,6 +6,7 @@ import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/sr
 import { find, refocus } from '../elements/dom.ts';
 import { counted } from '../elements/text.ts';
 import { ALTERED } from './refusal.ts';
+import { type Answered, envelopeIn, type Send, type Sent, upload } from './upload.ts';
 
 /**
  * Why the catalogue cannot be reached, in words. Most of it is the work of a proxy: one with its own passwords (`locked`), with
@@ -48,6 +49,8 @@ export class Session {
   onReach: (reach: Reach) => void = () => {};
   #reach: Reach = 'here';
   #catalogue: BookCatalogue | undefined;
+  /** Of the latest login of the client. */
+  #token = '';
   #login: Promise<BookCatalogue> | undefined;
   #reason = '';
   /** The page is being left: no answer will arrive. */
@@ -116,6 +119,41 @@ export class Session {
           this.#forget('The password has changed. Log in again: nothing is lost.');
       }
     }
+  }
+
+  /**
+   * Sends a request that the client has no method for.
+   * @returns any answer of the service below 500.
+   * @throws CatalogueError; the reason of the signal.
+   */
+  send(request: Sent): Promise<Answered> {
+    return this.call(async (catalogue) => {
+      await catalogue.logIn({ signal: request.signal });
+      const answer = await this.#send(request);
+      if (answer.message !== 'Invalid token') return answer;
+      await catalogue.page({ sort: 'id', limit: 1 }); // the client finds that out as well, and logs in again
+      return this.#send(request);
+    });
+  }
+
+  async #send({ method, path, file, onSent = () => {}, signal }: Sent): Promise<Answered> {
+    const init = { method, headers: { authorization: this.#token }, body: file ?? null };
+    let status: number | undefined;
+    let text = '';
+    try {
+      const url = new URL(path, location.href);
+      const answer = await (file === undefined
+        ? this.#fetch(url, { ...init, signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]) })
+        : this.#fetch(url, { ...init, signal }, (...sent) => upload(...sent, onSent)));
+      text = await answer.text();
+      status = answer.status;
+    } catch (cause) {
+      signal.throwIfAborted();
+      throw new CatalogueError('no answer', { cause });
+    }
+    const { message, data } = envelopeIn(text);
+    if (message !== undefined && status < 500) return { status, message, data };
+    throw new CatalogueError(message ?? `${status}`, { status, isForeign: message === undefined });
   }
 
   #forget(reason: string): void {
@@ -208,12 +246,18 @@ export class Session {
    * Sends a request, and notices whether and how fast the service answers. It never redirects: a login page does, often of
    * another origin, which a browser would not show to the page.
    */
-  async #fetch(url: string | URL | Request, init?: RequestInit): Promise<Response> {
+  async #fetch(
+    url: string | URL | Request,
+    init: RequestInit = {},
+    send: Send = (...sent) => fetch(...sent),
+  ): Promise<Response> {
     const began = performance.now();
     try {
       const credentials = this.#reach === 'locked' ? 'omit' : 'same-origin'; // it would ask for them each time
       const keepalive = this.#isLeaving; // it outlives the page
-      const answer = await fetch(url, { ...init, redirect: 'manual', credentials, keepalive });
+      const answer = await send(url, { ...init, redirect: 'manual', credentials, keepalive });
+      if (answer.status === 200 && `${url}`.endsWith('/token'))
+        this.#token = (envelopeIn(await answer.clone().text()).data as { token?: string })?.token ?? '';
       this.#retryAfter = Number(answer.headers.get('retry-after'));
       const trouble = troubleIn(answer, `${init?.method} ${url}`);
       if (trouble !== undefined) this.#setReach(trouble);

@@ -51,17 +51,21 @@ export function sentence(parts: TemplateStringsArray, ...texts: readonly string[
   return parts.flatMap((part, at) => (at === 0 ? part : [make('bdi', AS_IT_IS, texts[at - 1]), part]));
 }
 
-/**
- * A table in a part of the page that scrolls by itself.
- * @param labelId of the element that names it.
- */
-export function scrollable(labelId: string, columns: readonly string[], body: HTMLElement): HTMLElement {
-  const heads = columns.map((column) => make('th', { scope: 'col' }, column));
-  return make(
-    'div',
-    { class: 'scroll', role: 'region', tabindex: 0, 'aria-labelledby': labelId },
-    make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body),
-  );
+/** @param heads of the columns: texts, or what stands in their cells. */
+export function table(heads: readonly (readonly (Node | string)[])[], body: HTMLElement): HTMLElement {
+  const cells = heads.map((head) => make('th', { scope: 'col' }, ...head));
+  return make('table', {}, make('thead', {}, make('tr', {}, ...cells)), body);
+}
+
+/** @param texts by values. */
+export function choice(
+  attributes: Attributes,
+  texts: Readonly<Record<string, string>>,
+  onChoice: (value: string) => void,
+): HTMLSelectElement {
+  const options = Object.entries(texts).map(([value, text]) => make('option', { value }, text));
+  const select = make('select', { ...attributes, change: () => onChoice(select.value) }, ...options);
+  return select;
 }
 
 const SVG = 'http://www.w3.org/2000/svg';

@@ -28,18 +28,18 @@ export class ProgressView {
 
   /**
    * @param status an element with this role, which gets some of the texts.
-   * @param stop is called when a person wants the work to end.
+   * @param stop is called when a person wants the work to end; without it, nobody can end it.
    */
-  constructor(title: string, status: HTMLElement, stop: () => void) {
+  constructor(title: string, status: HTMLElement, stop?: () => void) {
     this.#status = status;
     this.heading = make('h3', { tabindex: -1 }, title);
     this.#bar = make('progress', { 'aria-label': title });
-    this.#stop = make('button', { type: 'button' }, 'Stop here');
+    this.#stop = make('button', { type: 'button', hidden: stop === undefined }, 'Stop here');
     this.#stop.addEventListener('click', () => {
       this.#isStopping = true;
       this.#stop.ariaDisabled = 'true';
       this.#stop.textContent = 'Stopping …';
-      stop();
+      stop?.();
     });
     this.#footer.append(this.#stop);
     this.parts = [this.heading, this.#text, this.#bar, this.#trouble, this.#footer];

@@ -4,7 +4,6 @@ import type { Book, NewBook } from '../../client/src/book.ts';
 import type { BookFields } from '../../src/books/book.ts';
 import { APOSTROPHES, fold, QUOTES } from '../../src/books/folding.ts';
 import type { Term } from '../../src/books/words.ts';
-import { digestOf } from '../../src/files/alike.ts';
 
 export type Field = keyof BookFields;
 
@@ -68,7 +67,10 @@ export function bookText({ title = '', author = '', year = 0 }: Book | NewBook):
 
 /** A hue in degrees that stays with an author. */
 export function hueOf(author: string): number {
-  return (digestOf(author) >>> 0) % 360;
+  let digest = 0x811c9dc5; // FNV-1a
+  for (let at = 0; at < author.length; at += 1)
+    digest = Math.imul(digest ^ author.charCodeAt(at), 0x01000193);
+  return (digest >>> 0) % 360;
 }
 
 const LETTERS = String.raw`[\p{L}\p{N}\p{M}\p{Cf}]+`;

@@ -1,38 +1,44 @@
-// Owns: the step "Check" of an import: how a file was understood, what its columns are, and which rows can be imported.
+// Owns: the step "Check" of an import: the columns and the first rows of the file in one table, which also shows the rows that
+// each of the figures counts.
 
-import { AS_IT_IS, make, scrollable } from '../elements/dom.ts';
-import { byField, counted, FIELD_NAMES, FIELDS, type Field, numberText, yearText } from '../elements/text.ts';
-import { type Choices, countOf, type Figures, type FileBook, type Understood, type Wanted } from './calls.ts';
-import { type RefusedActions, RefusedRows } from './refused.ts';
+import { because, sentenceOf } from '../../src/files/reasons.ts';
+import type { BookRow, Import, Options } from '../catalogue/imports.ts';
+import { AS_IT_IS, choice, make, table } from '../elements/dom.ts';
+import { counted, FIELD_NAMES, FIELDS, numberText, yearText } from '../elements/text.ts';
+import { LayoutChoice } from './layout.ts';
+import { RefusedRows } from './refused.ts';
 
 /** What a person can do in this step. */
-export interface Actions extends RefusedActions {
-  /** Reads the file again. */
-  choose(choices: Choices): void;
+export interface Actions {
+  /** Reads the file again, with these options as well. */
+  choose(options: Options): void;
+  /** Reads it again with the corrections. */
+  correct(): void;
   chooseFile(): void;
-  start(wanted: Wanted): void;
+  saveRefused(): void;
+  start(options: Options): void;
 }
 
-const DELIMITERS: Readonly<Record<string, string>> = {
-  ',': 'commas',
-  ';': 'semicolons',
-  '\t': 'tabs',
-  '|': 'vertical bars',
+const ENCODINGS: Readonly<Record<string, string>> = {
+  'utf-8': 'UTF-8',
+  'utf-16le': 'UTF-16',
+  'utf-16be': 'UTF-16',
+  'windows-1252': 'Windows-1252',
 };
 
-/** Columns that a complaint names. */
-const NAMED = 8;
+/** The use of a column that is none. */
+const NONE = '–';
 
-/** The value of the choice "not in the file", or of none; the others are numbers of columns. */
-const NONE = '';
-
-/** What the first row of a table may be. */
-const FIRST_ROW = {
-  [NONE]: 'choose',
-  header: 'the names of the columns',
-  book: 'a book',
-  above: 'neither: leave it out',
+/** What the table may show, and how the button with their number says so. */
+const KINDS = {
+  rows: { label: 'in the file', title: 'The first rows of the file' },
+  new: { label: 'new', title: 'Books that are new' },
+  here: { label: 'here already', title: 'Books that are here already' },
+  doubtful: { label: 'doubtful', title: 'Books that are doubtful' },
+  refused: { label: 'cannot be read', title: 'Rows that cannot be read' },
 } as const;
+type Kind = keyof typeof KINDS;
+const ALL = Object.keys(KINDS) as readonly Kind[];
 
 export class CheckStep {
   readonly heading: HTMLElement;
@@ -40,81 +46,70 @@ export class CheckStep {
   readonly #actions: Actions;
   readonly #about = make('p', { class: 'hint' });
   readonly #notices = make('div');
-  readonly #selects: Readonly<Record<Field, HTMLSelectElement>>;
-  readonly #samples: Readonly<Record<Field, HTMLElement>>;
-  readonly #firstRow: HTMLSelectElement;
-  readonly #firstRowSample = make('span', { ...AS_IT_IS, class: 'sample', id: 'import-sample-first-row' });
-  readonly #firstRowChoice: readonly HTMLElement[];
-  readonly #delimiter: HTMLSelectElement;
-  readonly #tally = {
-    fresh: new FigureView('can be imported'),
-    refused: new FigureView('refused'),
-    here: new FigureView('here already'),
-    yearless: new FigureView('without a year'),
-  };
-  readonly #remarks = make('p', { class: 'hint' });
+  readonly #figures: Readonly<Record<Kind, HTMLButtonElement>>;
+  readonly #table = make('div', { class: 'scroll', role: 'region', tabindex: 0 });
+  readonly #more = make('p', { class: 'hint' });
+  readonly #save: HTMLElement;
+  readonly #layout: LayoutChoice;
   readonly #refused: RefusedRows;
-  readonly #first = make('section');
-  readonly #doubtful = make('section');
   readonly #doubtfulToo = make('input', { type: 'checkbox', id: 'import-doubtful' });
+  readonly #doubtfulLabel: HTMLElement;
   readonly #doubtfulCount = make('span');
   readonly #skip = make('input', { type: 'checkbox', id: 'import-skip', checked: true });
-  readonly #comparison = make('p', { class: 'hint' });
+  readonly #remarks = make('p', { class: 'hint' });
+  readonly #going = make('p', { class: 'hint' });
   readonly #start = make('button', { type: 'button', class: 'primary' });
-  /** What a person has chosen. */
-  #chosen: Choices = { columns: {} };
-  #understood: Understood;
-  #figures: Figures;
-  #isCompared = false;
+  #known: Import;
+  #kind: Kind = 'rows';
+  /** Whether the file is being read with other options. */
+  #isBusy = false;
 
-  constructor(file: File, understood: Understood, actions: Actions) {
+  constructor(file: File, known: Import, actions: Actions) {
     this.#actions = actions;
-    this.#understood = understood;
-    this.#figures = understood.figures;
+    this.#known = known;
     this.heading = make('h3', { ...AS_IT_IS, tabindex: -1 }, file.name);
-    this.#selects = byField((field) => this.#makeSelect(field));
-    this.#firstRow = this.#makeFirstRow();
-    this.#delimiter = this.#makeDelimiter();
-    this.#firstRowChoice = [
-      make('label', { for: 'import-first-row' }, 'First row'),
-      this.#firstRow,
-      this.#firstRowSample,
-      make('label', { for: 'import-delimiter' }, 'Separated by'),
-      this.#delimiter,
-      make('span'),
-    ];
-    this.#samples = byField((field) =>
-      make('span', { ...AS_IT_IS, class: 'sample', id: `import-sample-${field}` }),
+    this.#figures = Object.fromEntries(ALL.map((kind) => [kind, this.#figure(kind)])) as Record<
+      Kind,
+      HTMLButtonElement
+    >;
+    this.#layout = new LayoutChoice((options) => actions.choose(options));
+    this.#refused = new RefusedRows(() => actions.correct());
+    this.#save = make(
+      'button',
+      { type: 'button', click: () => actions.saveRefused() },
+      'Save the refused rows',
     );
-    this.#refused = new RefusedRows(actions, (figures) => {
-      this.#figures = figures;
-      this.#drawFigures();
-    });
-    this.#skip.addEventListener('change', () => this.#drawFigures());
+    this.#doubtfulLabel = make(
+      'label',
+      { class: 'check', for: 'import-doubtful' },
+      this.#doubtfulToo,
+      this.#doubtfulCount,
+    );
     this.#doubtfulToo.addEventListener('change', () => this.#drawFigures());
-    this.#start.addEventListener('click', () => this.#actions.start(this.#wanted));
+    this.#skip.addEventListener('change', () => {
+      actions.choose({ 'on-duplicate': this.#skip.checked ? 'skip' : 'add' });
+    });
+    this.#start.addEventListener('click', () => {
+      actions.start({ doubtful: this.#doubtfulToo.checked ? 'add' : 'skip' });
+    });
     this.parts = [
       this.heading,
       this.#about,
       this.#notices,
-      make(
-        'div',
-        { class: 'mapping' },
-        ...this.#firstRowChoice,
-        ...FIELDS.flatMap((field) => this.#choiceOf(field)),
-      ),
-      make('ul', { class: 'tally' }, ...Object.values(this.#tally).map(({ element }) => element)),
+      make('ul', { class: 'tally' }, ...ALL.map((kind) => make('li', {}, this.#figures[kind]))),
+      this.#table,
+      this.#more,
+      this.#save,
+      this.#layout.element,
       this.#remarks,
-      this.#refused.element,
-      this.#doubtful,
-      this.#first,
+      this.#doubtfulLabel,
       make(
         'label',
         { class: 'check', for: 'import-skip' },
         this.#skip,
         `Leave out books that are here already (same ${new Intl.ListFormat('en-GB').format(FIELDS)})`,
       ),
-      this.#comparison,
+      this.#going,
       make(
         'footer',
         {},
@@ -122,273 +117,212 @@ export class CheckStep {
         this.#start,
       ),
     ];
-    this.show(understood);
+    this.show(known, true);
   }
 
-  /** Whether something was typed, which would be lost. */
-  get hasCorrections(): boolean {
-    return this.#refused.hasCorrections;
+  /** Texts in place of wrong ones, as JSON. */
+  get corrections(): string {
+    return JSON.stringify(this.#refused.corrections);
   }
 
-  /** Resolves when all corrections have been read. */
-  settled(): Promise<void> {
-    return this.#refused.settled();
-  }
-
-  /** Shows how the file was understood, with other columns than before. */
-  show(understood: Understood): void {
-    this.#understood = understood;
-    this.#figures = understood.figures;
-    this.#isCompared = false;
-    const { columns, samples, rows, refused, first, firstRow, hasHeader } = understood;
-    const names = [...new Set(understood.names)];
-    this.#about.textContent = columns === undefined ? '' : describe(understood);
-    this.#notices.replaceChildren(...noticesOf(understood));
-    const hadFocus = [this.#firstRow, this.#delimiter].some((choice) => choice === document.activeElement);
-    for (const element of this.#firstRowChoice) element.hidden = firstRow === undefined;
-    if (hadFocus && firstRow === undefined) this.heading.focus();
-    this.#firstRow.value = hasHeader === undefined ? NONE : hasHeader ? 'header' : 'book';
-    this.#firstRowSample.textContent = firstRow?.join('  ·  ') ?? '';
-    for (const field of FIELDS) {
-      const column = columns?.[field];
-      const select = this.#selects[field];
-      select.replaceChildren(...this.#optionsOf(field, names));
-      select.value = column === undefined ? NONE : String(names.indexOf(column));
-      this.#samples[field].textContent = samples[field].map(sampleText).join('  ·  ');
-    }
-    this.#refused.show(refused, understood.figures.refused);
-    this.#doubtfulToo.checked = false; // other columns, other doubts
-    this.#first.hidden = first.length === 0;
-    this.#first.replaceChildren(...firstTable(first, rows));
-    this.#comparison.textContent = '';
+  /** Shows that the file is being read again. @param isOther whether with other options. */
+  reading(text: string, isOther: boolean): void {
+    this.#isBusy = isOther;
+    this.#going.textContent = text;
     this.#drawFigures();
-  }
-
-  /** @param text how far the comparison with the catalogue is. */
-  comparing(text: string): void {
-    this.#comparison.textContent = text;
   }
 
   /**
-   * Shows the result of the comparison with the catalogue.
-   * @returns it in words.
+   * Shows how the file was understood.
+   * @param isOther whether with other options than before.
+   * @returns the figures in words.
    */
-  compared(figures: Figures): string {
-    this.#figures = figures;
-    this.#isCompared = true;
-    this.#comparison.textContent = '';
+  show(known: Import, isOther: boolean): string {
+    this.#known = known;
+    this.#isBusy = false;
+    this.#going.textContent = '';
+    this.#refused.show(known.refused, isOther);
+    this.#about.textContent = known.file === null ? '' : describe(known);
+    this.#layout.show(known);
+    this.#notices.replaceChildren(...noticesOf(known, this.#layout.isOpen));
+    if (isOther) this.#drawTable(countOf(known, this.#kind) > 0 ? this.#kind : 'rows');
     this.#drawFigures();
-    const { refused, here, twice } = figures;
-    return `${numberText(countOf(figures, this.#wanted))} can be imported, ${numberText(refused)} refused, ${numberText(here + twice)} here already.`;
+    const { figures } = known;
+    this.#remarks.textContent = remarksOf(known);
+    return `${numberText(figures.new)} new, ${numberText(figures.here + figures.repeated)} here already, ${numberText(figures.doubtful)} doubtful, ${numberText(figures.refused)} cannot be read.`;
+  }
+
+  #figure(kind: Kind): HTMLButtonElement {
+    return make('button', { type: 'button', click: () => this.#drawTable(kind) });
   }
 
   #drawFigures(): void {
-    const { here, twice, refused, yearless, doubtful } = this.#figures;
-    const { isAll, isDoubtfulToo } = this.#wanted;
-    const isKnown = isAll || this.#isCompared;
-    const count = countOf(this.#figures, this.#wanted);
-    const year = isAll ? yearless.all : yearless.fresh;
-    const doubts = isAll ? doubtful.all : doubtful.fresh;
-    this.#tally.fresh.show(isKnown ? count : undefined);
-    this.#tally.refused.show(refused, refused > 0 ? 'bad' : '');
-    this.#tally.here.show(this.#isCompared ? here + twice : undefined);
-    this.#tally.yearless.show(isKnown ? year : undefined);
-    const { short, newYears, above } = this.#understood;
-    this.#remarks.textContent = [
-      twice > 0 ? `${counted(twice, 'row is', 'rows are')} in this file more than once.` : '',
-      short > 0 ? `${counted(short, 'row ends', 'rows end')} early: what is missing was read as empty.` : '',
-      newYears > 0
-        ? `${counted(newYears, 'date')} in UTC, on 31 December, ${newYears === 1 ? 'is' : 'are'} midnight in another time zone: read as the new year.`
-        : '',
-      above !== '' ? `Left out above the names of the columns: ${above}` : '',
-    ].join(' ');
-    this.#drawDoubtful(doubts);
-    const { columns, firstRow, hasHeader } = this.#understood;
-    const hasColumns = columns !== undefined && (firstRow === undefined || hasHeader !== undefined);
-    this.#start.textContent = isKnown && hasColumns ? `Import ${counted(count, 'book')}` : 'Import';
-    this.#start.disabled = !isKnown || !hasColumns || count === 0;
-    if (isKnown && hasColumns && count === 0 && this.#understood.rows > 0) {
-      this.#comparison.textContent =
-        refused === this.#understood.rows
-          ? 'There is nothing to import: every row is refused. Is each column the right one?'
-          : doubts > 0 && !isDoubtfulToo
-            ? 'There is nothing to import but doubtful books. Is each column the right one?'
-            : 'There is nothing to import: every book is here already.';
+    const { figures, file } = this.#known;
+    const { here, repeated, doubtful, refused, rows } = figures;
+    const doubles = here > 0 ? 'here already, or twice in the file' : 'twice in the file';
+    for (const kind of ALL) {
+      const count = countOf(this.#known, kind);
+      const label = kind === 'here' && repeated > 0 ? doubles : KINDS[kind].label;
+      this.#figures[kind].replaceChildren(make('b', {}, this.#isBusy ? '…' : numberText(count)), ` ${label}`);
+      this.#figures[kind].ariaDisabled = count === 0 && kind !== 'rows' ? 'true' : null;
     }
+    this.#figures.refused.classList.toggle('bad', refused > 0);
+    this.#doubtfulLabel.hidden = doubtful === 0;
+    this.#doubtfulCount.textContent = `Also import ${counted(doubtful, 'doubtful book')}`;
+    const count = figures.new + (this.#doubtfulToo.checked ? doubtful : 0);
+    const isKnown = file !== null && !this.#isBusy && !this.#layout.isOpen;
+    this.#start.textContent = isKnown ? `Import ${counted(count, 'book')}` : 'Import';
+    this.#start.disabled = !isKnown || count === 0;
+    if (!isKnown || count > 0 || rows === 0) return;
+    this.#going.textContent =
+      refused === rows
+        ? 'There is nothing to import: no row can be read. Is each column the right one?'
+        : doubtful > 0
+          ? 'There is nothing to import but doubtful books. Is each column the right one?'
+          : 'There is nothing to import: every book is here already.';
   }
 
-  get #wanted(): Wanted {
-    return { isAll: !this.#skip.checked, isDoubtfulToo: this.#doubtfulToo.checked };
+  /** Shows the rows of a kind; the focus stays where it is. */
+  #drawTable(kind: Kind): void {
+    if (kind !== 'rows' && countOf(this.#known, kind) === 0) return;
+    this.#kind = kind;
+    const focused = document.activeElement?.id;
+    const { refused, rows } = this.#known;
+    this.#table.setAttribute('aria-label', KINDS[kind].title);
+    const [shown, content] =
+      kind === 'rows'
+        ? [Number.POSITIVE_INFINITY, this.#firstRows()]
+        : kind === 'refused'
+          ? [Math.min(refused.length, 100), table(REFUSED_COLUMNS, this.#refused.body)]
+          : [rows[kind].length, table(COLUMNS, make('tbody', {}, ...rows[kind].map(bookRow)))];
+    this.#table.replaceChildren(content);
+    const all = countOf(this.#known, kind);
+    const isKept = kind === 'refused' && all > refused.length;
+    this.#more.textContent = [
+      kind === 'refused' ? 'Correct a value, and its row is imported with the others.' : '',
+      shown < all ? `These are the first ${numberText(shown)} of ${numberText(all)}.` : '',
+      isKept ? `The file of refused rows has the first ${numberText(refused.length)}.` : '',
+    ]
+      .join(' ')
+      .trim();
+    this.#save.hidden = kind !== 'refused';
+    for (const one of ALL) this.#figures[one].ariaPressed = String(one === kind);
+    if (focused) document.getElementById(focused)?.focus();
   }
 
-  /** @param count of the doubtful books that would be imported. */
-  #drawDoubtful(count: number): void {
-    this.#doubtful.hidden = count === 0;
-    this.#doubtfulCount.textContent = `Also import ${counted(count, 'doubtful book')}`;
-    const { first } = this.#figures.doubtful;
-    const rows = first.map(({ book, doubt }) => bookRow(book, make('td', {}, doubt)));
-    const more = count > first.length ? ` These are the first ${numberText(first.length)}.` : '';
-    const columns = [...Object.values(FIELD_NAMES), 'Why'];
-    const hadFocus = this.#doubtfulToo === document.activeElement;
-    this.#doubtful.replaceChildren(
-      make('h3', { id: 'import-doubtful-title' }, 'Books that are doubtful'),
-      make('p', { class: 'hint' }, `They are left out, unless you want them.${more}`),
-      scrollable('import-doubtful-title', columns, make('tbody', {}, ...rows)),
-      make('label', { class: 'check', for: 'import-doubtful' }, this.#doubtfulToo, this.#doubtfulCount),
+  /** The table of the file: a choice above each column. */
+  #firstRows(): HTMLElement {
+    const { file, fault, options } = this.#known;
+    const names = file?.names ?? fault?.names ?? [];
+    const first = file?.first ?? fault?.first ?? [];
+    const used = file?.columns ?? options;
+    const uses = names.map((name, at) => {
+      const isFirst = name !== '' && names.indexOf(name) === at;
+      return isFirst ? (FIELDS.find((field) => used[field] === name) ?? NONE) : undefined;
+    });
+    const selects: (HTMLSelectElement | undefined)[] = [];
+    for (const [at, use] of uses.entries())
+      selects.push(use === undefined ? undefined : this.#choice(names, uses, at, selects));
+    const heads = names.map((name, at) => {
+      const shown = make('span', AS_IT_IS, name.trim() === '' ? 'without a name' : name);
+      return [selects[at] ?? '', shown];
+    });
+    const body = first.map((row) =>
+      make('tr', {}, ...names.map((_, at) => make('td', AS_IT_IS, row[at] ?? ''))),
     );
-    if (hadFocus) this.#doubtfulToo.focus();
+    return table(heads, make('tbody', {}, ...body));
   }
 
-  #makeSelect(field: Field): HTMLSelectElement {
-    const select = make('select', {
-      id: `import-column-${field}`,
-      'aria-describedby': `import-sample-${field}`,
+  /** @param uses of all columns, and the choices of them: both change at once. */
+  #choice(
+    names: readonly string[],
+    uses: (string | undefined)[],
+    at: number,
+    selects: readonly (HTMLSelectElement | undefined)[],
+  ): HTMLSelectElement {
+    const name = names[at] ?? '';
+    const attributes = { id: `import-column-${at}`, 'aria-label': `Column ${name}` };
+    const select = choice(attributes, { [NONE]: NONE, ...FIELD_NAMES }, (value) => {
+      const before = uses[at] ?? NONE;
+      const other = value === NONE ? -1 : uses.indexOf(value);
+      if (selects[other] !== undefined) [uses[other], selects[other].value] = [NONE, NONE];
+      uses[at] = value;
+      this.#actions.choose({
+        ...(before !== NONE && { [before]: '' }),
+        ...(value !== NONE && { [value]: name }),
+      });
     });
-    select.addEventListener('change', () => {
-      const { names } = this.#understood;
-      const hasHeader = this.#chosen.hasHeader ?? this.#understood.hasHeader; // the file may be being read with that choice
-      const name = select.value === NONE ? null : [...new Set(names)][Number(select.value)];
-      this.#choose({ hasHeader, columns: { ...this.#chosen.columns, [field]: name } });
-    });
+    select.value = uses[at] ?? NONE;
     return select;
-  }
-
-  /** The columns to choose from, and the choice of none unless the field is known to have one. */
-  #optionsOf(field: Field, names: readonly string[]): HTMLElement[] {
-    const { columns, firstRow, hasHeader } = this.#understood;
-    const none = field === 'title' ? 'choose a column' : 'not in the file';
-    const options = names.map((name, index) => {
-      const shown = name.trim() === '' ? `column ${index + 1}, without a name` : name;
-      return make(
-        'option',
-        { ...AS_IT_IS, value: index },
-        hasHeader === false ? `${name}: ${firstRow?.[index]}` : shown,
-      );
-    });
-    const isThere = field === 'title' && columns !== undefined;
-    return isThere ? options : [make('option', { value: NONE }, none), ...options];
-  }
-
-  #makeFirstRow(): HTMLSelectElement {
-    const select = make(
-      'select',
-      { id: 'import-first-row', 'aria-describedby': 'import-sample-first-row' },
-      ...Object.entries(FIRST_ROW).map(([value, text]) => make('option', { value }, text)),
-    );
-    select.addEventListener('change', () => {
-      const { firstLine = 0 } = this.#understood;
-      if (select.value === 'above') {
-        this.#choose({ fromLine: firstLine + 1, columns: {}, hasHeader: undefined });
-        return;
-      }
-      const hasHeader = select.value === NONE ? undefined : select.value === 'header';
-      const isOther = (hasHeader === false) !== (this.#understood.hasHeader === false);
-      this.#choose(isOther ? { hasHeader, columns: {} } : { hasHeader }); // else the columns have other names
-    });
-    return select;
-  }
-
-  /** Other delimiters make other columns. */
-  #makeDelimiter(): HTMLSelectElement {
-    const options = Object.entries(DELIMITERS).map(([value, text]) => make('option', { value }, text));
-    const select = make(
-      'select',
-      { id: 'import-delimiter' },
-      make('option', { value: NONE }, 'as found'),
-      ...options,
-    );
-    select.addEventListener('change', () => {
-      this.#choose({ delimiter: select.value || undefined, columns: {}, hasHeader: undefined });
-    });
-    return select;
-  }
-
-  #choose(choices: Partial<Choices>): void {
-    this.#chosen = { ...this.#chosen, ...choices };
-    this.#actions.choose(this.#chosen);
-  }
-
-  #choiceOf(field: Field): HTMLElement[] {
-    return [
-      make('label', { for: `import-column-${field}` }, FIELD_NAMES[field]),
-      this.#selects[field],
-      this.#samples[field],
-    ];
   }
 }
 
-function sampleText(value: string | number): string {
-  return typeof value === 'number' ? yearText(value) : value;
+const COLUMNS = [['Line'], ...Object.values(FIELD_NAMES).map((name) => [name]), ['Why']];
+const REFUSED_COLUMNS = [['Line'], ['Title'], ['Column'], ['Value'], ['Why']];
+
+function countOf({ figures }: Import, kind: Kind): number {
+  return kind === 'here' ? figures.here + figures.repeated : figures[kind];
 }
 
-/** One of the figures. */
-class FigureView {
-  readonly element: HTMLElement;
-  readonly #number = make('b');
-
-  constructor(words: string) {
-    this.element = make('li', {}, this.#number, ` ${words}`);
-  }
-
-  /** @param count undefined while it is not known. */
-  show(count: number | undefined, className = ''): void {
-    this.#number.textContent = count === undefined ? '…' : numberText(count);
-    this.element.className = className;
-  }
+function bookRow({ line, title, author, year, doubt }: BookRow): HTMLElement {
+  return make(
+    'tr',
+    {},
+    make('td', { class: 'number' }, numberText(line)),
+    make('td', { ...AS_IT_IS, class: 'serif' }, title),
+    make('td', AS_IT_IS, author),
+    make('td', { class: 'number' }, yearText(year)),
+    make('td', {}, doubt === null ? '' : sentenceOf(because(doubt))),
+  );
 }
 
 /** `9 rows, separated by semicolons, UTF-8`. */
-function describe({ rows, format, delimiter, encoding }: Understood): string {
-  const separated = delimiter === undefined ? 'JSON' : `separated by ${DELIMITERS[delimiter] ?? delimiter}`;
+function describe({ figures, file }: Import): string {
+  if (file === null) return '';
+  const { format, delimiter, encoding, columns } = file;
+  const separated = delimiter === null ? 'JSON' : `separated by ${LayoutChoice.nameOf(delimiter)}`;
   const lines = format === 'jsonl' ? ', one book a line' : '';
-  return `${counted(rows, 'row')}, ${separated}${lines}, ${encoding}`;
+  const named = FIELDS.map((field) => {
+    const column = columns[field];
+    return column === null ? `no ${field}` : `${field} from “${column}”`;
+  });
+  return `${counted(figures.rows, 'row')}, ${separated}${lines}, ${ENCODINGS[encoding] ?? encoding}; ${named.join(', ')}.`;
 }
 
-function noticesOf(understood: Understood): HTMLElement[] {
-  const { columns, encoding, hasIds, fault, rows, names, firstRow, hasHeader } = understood;
+function remarksOf({ figures, file }: Import): string {
+  const { repeated, short, newYears, lacking } = figures;
+  const isOne = newYears === 1;
+  return [
+    lacking.year > 0 ? `${counted(lacking.year, 'new book has', 'new books have')} no year.` : '',
+    repeated > 0 ? `${counted(repeated, 'row is', 'rows are')} in this file more than once.` : '',
+    short > 0 ? `${counted(short, 'row ends', 'rows end')} early: what is missing was read as empty.` : '',
+    newYears > 0
+      ? `${counted(newYears, 'date')} in UTC, on 31 December, ${isOne ? 'is' : 'are'} midnight in another time zone: read as the new year.`
+      : '',
+    file !== null && file.above !== '' ? `Left out above the names of the columns: ${file.above}` : '',
+  ]
+    .join(' ')
+    .trim();
+}
+
+/** @param isAsked whether a person must say what the first row is. */
+function noticesOf({ fault, file, figures, options }: Import, isAsked: boolean): HTMLElement[] {
   const notice = (text: string) => make('p', { class: 'notice' }, text);
   const alert = (text: string) => make('p', { class: 'bad', role: 'alert' }, text);
   const notices: HTMLElement[] = [];
-  if (firstRow !== undefined && hasHeader === undefined)
-    notices.push(alert('Is the first row a book, or does it have the names of the columns?'));
-  if (columns === undefined) {
-    const seen = (hasHeader === false ? firstRow : names)?.slice(0, NAMED).join(', ');
-    const more = names.length > NAMED ? ' …' : '';
-    notices.push(alert(`Which column is the title? The file has: ${seen}${more}.`));
-  } else if (fault !== undefined) {
-    notices.push(alert(`${fault} Only the rows before that can be imported.`));
-  } else if (rows === 0) {
-    notices.push(alert('The file has no rows.'));
-  }
-  if (encoding === 'Windows-1252') {
+  if (isAsked) notices.push(alert('Is the first row a book, or does it have the names of the columns?'));
+  if (file === null) notices.push(alert('Which column is the title? Choose it above the column.'));
+  else if (fault !== null) notices.push(alert(`${fault.message} Only the rows before that can be imported.`));
+  else if (figures.rows === 0) notices.push(alert('The file has no rows.'));
+  if (options.encoding !== undefined)
     notices.push(
       notice(
         'The file is not UTF-8; it was read as Windows-1252. Look whether letters such as é are right. If not, save it as CSV in UTF-8, and choose it again.',
       ),
     );
-  }
-  if (hasIds) notices.push(notice('The file has ids. They are not kept: each book gets a new one.'));
-  if (columns !== undefined && columns.otherYears.length > 0) {
-    const others = columns.otherYears.map((name) => `"${name}"`).join(' or else ');
-    notices.push(notice(`Where "${columns.year}" is empty, ${others} is the year.`));
-  }
+  if (file?.names.includes('id'))
+    notices.push(notice('The file has ids. They are not kept: each book gets a new one.'));
+  const others = file?.otherYears.map((name) => `“${name}”`).join(' or else ') ?? '';
+  if (others !== '') notices.push(notice(`Where “${file?.columns.year}” is empty, ${others} is the year.`));
   return notices;
-}
-
-function bookRow(book: FileBook, ...others: readonly HTMLElement[]): HTMLElement {
-  const cells = FIELDS.map((field) => {
-    const value = book[field];
-    if (typeof value === 'number') return make('td', { class: 'number' }, yearText(value));
-    return make('td', field === 'title' ? { ...AS_IT_IS, class: 'serif' } : AS_IT_IS, value);
-  });
-  return make('tr', {}, ...cells, ...others);
-}
-
-function firstTable(books: readonly FileBook[], rows: number): HTMLElement[] {
-  const body = books.map((book) => bookRow(book));
-  const heading = rows > books.length ? 'How the first rows will look' : 'How the rows will look';
-  return [
-    make('h3', { id: 'import-first' }, heading),
-    scrollable('import-first', Object.values(FIELD_NAMES), make('tbody', {}, ...body)),
-  ];
 }

@@ -1,133 +1,131 @@
-// Owns: the rows of a file that are refused, and their correction by a person.
+// Owns: the rows of a file that cannot be read, and their correction by a person.
+// Does not: read a correction: the service does.
 
-import { AS_IT_IS, icon, make, scrollable, sentence } from '../elements/dom.ts';
-import { bookText, numberText } from '../elements/text.ts';
-import type { Corrected, Figures, RefusedRow } from './calls.ts';
+import { sentenceOf } from '../../src/files/reasons.ts';
+import type { Options, RefusedRow } from '../catalogue/imports.ts';
+import { AS_IT_IS, icon, make } from '../elements/dom.ts';
+import { numberText } from '../elements/text.ts';
 
-export interface RefusedActions {
-  /** @param place of the row among those that are shown. */
-  correct(place: number, text: string): Promise<Corrected>;
-  saveRefused(): void;
+/** Rows that are drawn: thousands would hold the page up. */
+const SHOWN = 100;
+
+interface Shown {
+  readonly row: RefusedRow;
+  readonly element: HTMLElement;
+  /** Shows what the service says of it now; undefined if it can be read. */
+  judge(now: RefusedRow | undefined): void;
 }
 
 export class RefusedRows {
-  readonly element = make('section');
-  readonly #actions: RefusedActions;
-  readonly #onCorrected: (figures: Figures) => void;
-  readonly #corrections = new Set<Promise<void>>();
-  /** The texts that were typed, by line and column: other columns for a field must not lose it. */
+  readonly body = make('tbody');
+  readonly #onTyped: () => void;
+  readonly #shown = new Map<number, Shown>();
+  /** What was typed, by line and column: a row may come back with another choice of columns. */
   readonly #typed = new Map<string, string>();
 
-  /** @param onCorrected gets the figures of the file after each correction. */
-  constructor(actions: RefusedActions, onCorrected: (figures: Figures) => void) {
-    this.#actions = actions;
-    this.#onCorrected = onCorrected;
+  /** @param onTyped is called after each correction. */
+  constructor(onTyped: () => void) {
+    this.#onTyped = onTyped;
   }
 
-  /** Whether something was typed, which would be lost. */
-  get hasCorrections(): boolean {
-    return this.#typed.size > 0;
-  }
-
-  /** Resolves when all corrections have been read. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#corrections);
-  }
-
-  /** @param all how many rows are refused; `rows` may be the first of them. */
-  show(rows: readonly RefusedRow[], all: number): void {
-    this.element.hidden = rows.length === 0;
-    const hint =
-      'Correct a value, and its row is imported with the others. Rows that stay refused can be saved, and imported later.';
-    const more =
-      all > rows.length ? ` These are the first ${numberText(rows.length)} of ${numberText(all)}.` : '';
-    const body = make('tbody', {}, ...rows.map((row, place) => this.#row(row, place)));
-    this.element.replaceChildren(
-      make('h3', { id: 'import-refused' }, 'Rows that are refused'),
-      make('p', { class: 'hint' }, hint + more),
-      scrollable('import-refused', ['Line', 'Column', 'Value', 'Why'], body),
-      make('button', { type: 'button', click: () => this.#actions.saveRefused() }, 'Save the refused rows'),
+  /** Texts by lines. */
+  get corrections(): Options {
+    const typed = [...this.#shown.values()].map(
+      ({ row }) => [row.line, this.#typed.get(placeOf(row))] as const,
     );
+    return Object.fromEntries(typed.filter(([, text]) => text !== undefined)) as Options;
   }
 
-  #row({ line, column, text, reason }: RefusedRow, place: number): HTMLElement {
-    const why = make('td', { id: `import-why-${place}` }, reason);
-    const row = make(
+  /** @param isOther whether the columns may be others. Otherwise, rows that were corrected stay in sight. */
+  show(refused: readonly RefusedRow[], isOther: boolean): void {
+    if (isOther) this.#shown.clear();
+    if (isOther) this.body.replaceChildren();
+    const now = new Map(refused.map((row) => [row.line, row]));
+    for (const { row, judge } of this.#shown.values()) judge(now.get(row.line));
+    for (const row of refused.slice(0, SHOWN)) {
+      if (this.#shown.has(row.line)) continue;
+      const shown = this.#draw(row);
+      this.#shown.set(row.line, shown);
+      this.body.append(shown.element);
+    }
+  }
+
+  #draw(row: RefusedRow): Shown {
+    const { line, title, column, text, reason, proposal } = row;
+    const why = make('td', { id: `import-why-${line}` }, sentenceOf(reason));
+    const element = make(
       'tr',
       {},
       make('td', { class: 'number' }, numberText(line)),
-      column === undefined ? make('td', {}, 'the whole row') : make('td', AS_IT_IS, column),
+      make('td', { ...AS_IT_IS, class: 'serif' }, title ?? ''),
+      column === null ? make('td', {}, 'the whole row') : make('td', AS_IT_IS, column),
     );
-    if (text === undefined) {
-      row.append(make('td', {}, 'is too long to be corrected here'), why);
-      return row;
+    if (text === null) {
+      element.append(make('td', {}, 'is too long to be corrected here'), why);
+      return { row, element, judge: () => {} };
     }
     // An input has one line.
     const field = /[\r\n]/.test(text) ? make('textarea', { rows: 2 }) : make('input', { type: 'text' });
-    field.value = text;
+    field.value = this.#typed.get(placeOf(row)) ?? text;
     field.setAttribute('aria-label', `${column ?? 'Row'}, line ${line}`);
     field.setAttribute('aria-describedby', why.id);
     field.setAttribute('aria-invalid', 'true');
     field.spellcheck = false;
     field.dir = 'auto';
-    let read = text;
-    const typedAt = `${line} ${column}`;
-    const correct = async () => {
-      read = field.value;
-      this.#typed.set(typedAt, read);
-      const { book, row: after, figures } = await this.#actions.correct(place, read);
-      if (read !== field.value) return; // it has been changed again meanwhile
-      if (book === undefined && after.column !== column) {
-        const next = this.#row(after, place); // the next fault is in another column, and so is what is typed from now on
-        const hadFocus = row.contains(document.activeElement);
-        row.replaceWith(next);
-        if (hadFocus) next.querySelector<HTMLElement>('input, textarea')?.focus();
-        this.#onCorrected(figures);
-        return;
-      }
-      field.setAttribute('aria-invalid', String(book === undefined));
-      row.classList.toggle('corrected', book !== undefined);
-      if (book === undefined) {
-        why.replaceChildren(make('span', { role: 'alert' }, after.reason));
-      } else {
-        why.replaceChildren(
-          icon('done-icon'),
-          make('span', { role: 'status' }, ...sentence`will be ${bookText(book)}`),
-        );
-      }
-      this.#onCorrected(figures);
+    const read = () => this.#typed.get(placeOf(row)) ?? text;
+    const take = () => {
+      if (field.value === read()) return;
+      this.#typed.set(placeOf(row), field.value);
+      this.#onTyped();
     };
-    let latest = Promise.resolve();
-    const begin = () => {
-      if (field.value === read) return latest;
-      const correction = correct().finally(() => this.#corrections.delete(correction));
-      this.#corrections.add(correction);
-      latest = correction;
-      return correction;
-    };
-    field.addEventListener('change', () => void begin());
+    field.addEventListener('change', take);
     field.addEventListener('keydown', (event) => {
-      const { key } = event as KeyboardEvent;
-      if (key === 'Enter' && !(event as KeyboardEvent).shiftKey) {
+      const { key, shiftKey } = event as KeyboardEvent;
+      if (key === 'Enter' && !shiftKey) {
         event.preventDefault();
-        void begin().then(() => {
-          if (row.classList.contains('corrected')) nextField(row)?.focus();
-        });
-      } else if (key === 'Escape' && field.value !== read) {
+        take();
+        element.nextElementSibling?.querySelector<HTMLElement>('input, textarea')?.focus();
+      } else if (key === 'Escape' && field.value !== read()) {
         event.preventDefault(); // the dialog stays
-        field.value = read;
+        field.value = read();
       }
     });
-    row.append(make('td', {}, field), why);
-    const typed = this.#typed.get(typedAt);
-    if (typed !== undefined) {
-      field.value = typed;
-      void begin();
-    }
-    return row;
+    const offer = proposal === null ? [] : [this.#offer(proposal, field, take)];
+    element.append(make('td', {}, make('div', { class: 'value' }, field, ...offer)), why);
+    let judged = text;
+    return {
+      row,
+      element,
+      judge: (now) => {
+        if (judged === read()) return;
+        judged = read();
+        const isRight = now === undefined;
+        element.classList.toggle('corrected', isRight);
+        field.setAttribute('aria-invalid', String(!isRight));
+        why.replaceChildren(
+          ...(isRight ? [icon('done-icon')] : []),
+          make('span', { role: isRight ? 'status' : 'alert' }, isRight ? 'can be read now' : said(now, row)),
+        );
+      },
+    };
+  }
+
+  #offer(proposal: string, field: HTMLInputElement | HTMLTextAreaElement, take: () => void): HTMLElement {
+    const click = () => {
+      field.value = proposal;
+      take();
+      field.focus();
+    };
+    return make('button', { type: 'button', class: 'offer', click }, `${proposal}?`);
   }
 }
 
-function nextField(row: HTMLElement): HTMLElement | null {
-  return row.nextElementSibling?.querySelector<HTMLElement>('input, textarea') ?? null;
+function placeOf({ line, column }: RefusedRow): string {
+  return `${line} ${column}`;
+}
+
+/** The next fault may be in another column, which can be corrected in the file of refused rows. */
+function said({ column, reason }: RefusedRow, before: RefusedRow): string {
+  const where = column === before.column || column === null ? '' : `${column} `;
+  return `${where}${sentenceOf(reason)}`;
 }

@@ -74,7 +74,7 @@ export function doubtOf({
   readonly title: string;
   readonly year: number;
 }): ReasonCode | undefined {
-  if (title === '') return 'no-title';
+  if (title.trim() === '') return 'no-title';
   if (year > NEAR && year > new Date().getFullYear() + ANNOUNCED) return 'year-future';
   if (year < EARLIEST) return 'year-early';
   return year > 0 && year < SHORTEST ? 'year-short' : undefined;

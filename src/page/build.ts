@@ -1,4 +1,4 @@
-// Owns: building the librarians' page: a program, that of its worker, a style sheet and index.html, by esbuild.
+// Owns: building the librarians' page: a program, a style sheet and index.html, by esbuild.
 // Does not: run in an installation that has the page of its sources; the single executable and the image lack esbuild.
 
 import { createHash } from 'node:crypto';
@@ -37,7 +37,6 @@ const ENTRIES = {
   main: 'page/main.ts',
   page: 'page/styles.css',
   slash: 'page/slash.ts',
-  worker: 'page/import/worker.ts',
 };
 
 /** The digest of files, which are paths in the project. */

@@ -23,8 +23,7 @@ export const GUARDS: HeaderList = [
   ...['cross-origin-resource-policy', 'same-origin'],
 ];
 
-/** `import-worker` is in page/import/start-worker.ts. */
-const POLICY = `${policyOf('')}; worker-src 'self'; require-trusted-types-for 'script'; trusted-types import-worker`;
+const POLICY = `${policyOf('')}; worker-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'`;
 
 const HEADERS: HeaderList = [
   ...['content-security-policy', POLICY],

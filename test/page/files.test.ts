@@ -11,7 +11,7 @@ import { pageOf, type RunningService, SQLITE, startTestService } from '../suppor
 
 const POLICY = {
   'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; worker-src 'self'; require-trusted-types-for 'script'; trusted-types import-worker",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; worker-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
   'referrer-policy': 'no-referrer',
   'permissions-policy':
     'accelerometer=(), autoplay=(), camera=(), display-capture=(), encrypted-media=(), fullscreen=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), picture-in-picture=(), screen-wake-lock=(), serial=(), usb=(), xr-spatial-tracking=()',
@@ -40,19 +40,16 @@ describe('the files of the page', () => {
     return answer as RawAnswer;
   }
 
-  test('rule 34: index.html leads to a program and its styles, in one version and by relative URLs alone, and the program to its worker', async () => {
+  test('rule 34: index.html leads to a program and its styles, in one version and by relative URLs alone', async () => {
     const urls = [...index.matchAll(/ (?:href|src)="([^"#]+)"/g)]
       .map(([, url = '']) => `/${url}`)
       .filter((url) => !url.startsWith('/data:'));
     assert.deepEqual(urls, [`/${slash}`, `${version}page.css`, `${version}${MAIN}`]);
-    const [program = '', worker = '', style = ''] = await Promise.all(
-      [MAIN, 'worker.js', 'page.css'].map(async (file) => (await get(`${version}${file}`)).body),
+    const [program = '', style = ''] = await Promise.all(
+      [MAIN, 'page.css'].map(async (file) => (await get(`${version}${file}`)).body),
     );
-    assert.ok(program.includes('new URL("./worker.js",import.meta.url)'));
-    for (const text of [program, worker]) {
-      assert.ok(!/(?:^|[;}])import["{*]|\bimport\(|\bfrom"/.test(text), 'a program needs another file');
-      assert.ok(!/\beval\(|\bnew Function\b|sourceMappingURL/.test(text));
-    }
+    assert.ok(!/(?:^|[;}])import["{*]|\bimport\(|\bfrom"/.test(program), 'the program needs another file');
+    assert.ok(!/\beval\(|\bnew Function\b|\bnew Worker\b|sourceMappingURL/.test(program));
     assert.ok(!/@import|url\((?!["']?data:)/.test(style), 'the styles need another file');
   });
 
@@ -89,7 +86,6 @@ describe('the files of the page', () => {
       [`/${slash}`, 'text/javascript', 'max-age=31536000, immutable'],
       [`${version}page.css`, 'text/css', 'max-age=31536000, immutable'],
       [`${version}${MAIN}`, 'text/javascript', 'max-age=31536000, immutable'],
-      [`${version}worker.js`, 'text/javascript', 'max-age=31536000, immutable'],
     ] as const) {
       const own = { 'content-type': `${type}; charset=utf-8`, 'cache-control': kept };
       assert.deepEqual(await headersOf(path), { ...POLICY, ...EVERY, ...own }, path);
@@ -173,7 +169,16 @@ describe('the files of the page', () => {
     const hash = version.slice('/v/'.length, -1);
     const paths = [
       ...['/index.html', '/v', '/v/', '/v//', '//', '/./', '/favicon.ico', '/main.js', '/page/main.ts'],
-      ...['', 'index.html', 'slash.js', 'main.ts', 'main.js.map', 'page/main.ts', 'package.json'],
+      ...[
+        '',
+        'index.html',
+        'slash.js',
+        'worker.js',
+        'main.ts',
+        'main.js.map',
+        'page/main.ts',
+        'package.json',
+      ],
       ...['src/config.ts', 'node_modules/.cache/page.json', '../package.json', '../../etc/passwd'],
       ...['x/../../config.ts', './main.js', '%2e%2e/%2e%2e/config.ts', '..%2f..%2fetc%2fpasswd'],
       ...['%2e%2e%2f%2e%2e%2fetc%2fpasswd', '..\\main.js', 'main.js/', '/main.js', 'x%2fmain.js'],

@@ -13,7 +13,6 @@ provideDocument();
 const load = (path: string) => import(pathTo(`page/${path}`));
 const { readFields } = await load('changes/book-fields.ts');
 const { fieldText } = await load('elements/text.ts');
-const { keyOf } = await load('import/calls.ts');
 const { searchesOf, viewOf } = await load('list/view.ts');
 const { Shelf } = await load('list/shelf.ts');
 const { Undo } = await load('changes/undo.ts');
@@ -47,18 +46,6 @@ test('a value is shown in one line, and a year as people write it', () => {
   ] as const) {
     assert.equal(fieldText({ ...book, year }, 'year'), text);
   }
-});
-
-test('blanks around a text make no other book; nothing else is equal', () => {
-  const emma = { title: 'Emma', author: 'Jane Austen', year: 1815 };
-  assert.equal(keyOf({ ...emma, title: ' Emma\u00a0', author: 'Jane Austen\n' }), keyOf(emma));
-  const others = [
-    { title: 'emma' },
-    { author: 'Jane  Austen' },
-    { year: 0 },
-    { title: 'EmmaJane', author: '' },
-  ];
-  for (const other of others) assert.notEqual(keyOf({ ...emma, ...other }), keyOf(emma));
 });
 
 test('rule F3: of more than 16 different words, the first 16 are searched for', () => {

@@ -1,0 +1,83 @@
+// Owns: the choices of how a table is read: what its first row is, and what separates its columns.
+
+import type { Import, Options } from '../catalogue/imports.ts';
+import { choice, make } from '../elements/dom.ts';
+import { FIELDS } from '../elements/text.ts';
+
+const DELIMITERS: Readonly<Record<string, string>> = {
+  ',': 'commas',
+  ';': 'semicolons',
+  '\t': 'tabs',
+  '|': 'vertical bars',
+};
+
+/** What the first row may be. */
+const FIRST_ROW = {
+  '': 'choose',
+  yes: 'the names of the columns',
+  no: 'a book',
+  above: 'neither: leave it out',
+} as const;
+
+export class LayoutChoice {
+  readonly element: HTMLDetailsElement;
+  readonly #firstRow: HTMLSelectElement;
+  readonly #delimiter: HTMLSelectElement;
+  /** Whether no name of the first row was known, so that it may be a book. */
+  #isUnknown = false;
+  #known: Import | undefined;
+
+  /** @param choose is called with other options. */
+  constructor(choose: (options: Options) => void) {
+    this.#firstRow = choice({ id: 'import-first-row' }, FIRST_ROW, (value) => {
+      if (value === '') return;
+      const { options = {}, fault } = this.#known ?? {};
+      const line = fault?.line ?? Number(options['from-line'] ?? 1);
+      choose({
+        ...this.#withoutColumns(),
+        ...(value === 'above' ? { 'from-line': String(line + 1) } : { header: value }),
+      });
+    });
+    const delimiters = { '': 'as found', ...DELIMITERS };
+    this.#delimiter = choice({ id: 'import-delimiter' }, delimiters, (delimiter) => {
+      choose({ ...this.#withoutColumns(), delimiter });
+    });
+    this.element = make(
+      'details',
+      { class: 'layout' },
+      make('summary', {}, 'The table is read in the wrong way'),
+      make('div', {}, make('label', { for: 'import-first-row' }, 'First row'), this.#firstRow),
+      make('div', {}, make('label', { for: 'import-delimiter' }, 'Separated by'), this.#delimiter),
+    );
+  }
+
+  /** `semicolons`. */
+  static nameOf(delimiter: string): string {
+    return DELIMITERS[delimiter] ?? delimiter;
+  }
+
+  /** Whether a person must say what the first row is. */
+  get isOpen(): boolean {
+    return this.#isUnknown && this.#known?.options.header === undefined;
+  }
+
+  show(known: Import): void {
+    const { file, fault, options } = known;
+    this.#known = known;
+    if (file === null) this.#isUnknown = fault?.line !== undefined;
+    else if (options.title === undefined) this.#isUnknown = false;
+    const isTable = file === null ? fault?.line !== undefined : file.delimiter !== null;
+    this.element.hidden = !isTable;
+    this.element.open ||= this.isOpen;
+    this.#firstRow.value = options.header ?? (this.isOpen ? '' : 'yes');
+    this.#delimiter.value = options.delimiter ?? '';
+  }
+
+  /** In another layout, the columns have other names. */
+  #withoutColumns(): Options {
+    const { options = {} } = this.#known ?? {};
+    return Object.fromEntries(
+      FIELDS.filter((field) => options[field] !== undefined).map((field) => [field, '']),
+    );
+  }
+}

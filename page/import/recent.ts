@@ -1,0 +1,74 @@
+// Owns: the list of the imports that a person may look for: those that are not complete, and those of the last day.
+
+import type { Imports, RecentImport } from '../catalogue/imports.ts';
+import { AS_IT_IS, make } from '../elements/dom.ts';
+import { counted } from '../elements/text.ts';
+
+/** Milliseconds between two looks at imports that continue. */
+const LOOK = 1000;
+
+export class RecentImports {
+  readonly element = make('section', { hidden: true });
+  #all: readonly RecentImport[] = [];
+  readonly #imports: Imports;
+  readonly #takeBack: (one: RecentImport) => void;
+
+  /** @param takeBack is called when a person wants that. */
+  constructor(imports: Imports, takeBack: (one: RecentImport) => void) {
+    this.#imports = imports;
+    this.#takeBack = takeBack;
+  }
+
+  /** The import that a file completes, if it is one of these. */
+  completedBy({ name, size }: File): RecentImport | undefined {
+    return this.#all.find((one) => one.state === 'stopped' && one.name === name && one.size === size);
+  }
+
+  /** Shows them until the signal. */
+  async watch(signal: AbortSignal): Promise<void> {
+    try {
+      this.#all = await this.#imports.recent(signal);
+    } catch {
+      return; // nothing is offered
+    }
+    const focused = document.activeElement?.id;
+    this.element.hidden = this.#all.length === 0;
+    this.element.replaceChildren(
+      make('h3', { id: 'import-recent' }, 'Latest imports'),
+      make(
+        'ul',
+        { class: 'recent', 'aria-labelledby': 'import-recent' },
+        ...this.#all.map((one) => this.#line(one)),
+      ),
+    );
+    if (focused !== undefined && focused !== '') document.getElementById(focused)?.focus();
+    const goesOn = this.#all.some(({ state }) => state === 'open');
+    if (goesOn) setTimeout(() => !signal.aborted && void this.watch(signal), LOOK);
+  }
+
+  #line(one: RecentImport): HTMLElement {
+    const { import: number, state, books, isInLog } = one;
+    const name = one.name ?? 'a file';
+    const count = counted(books, 'book');
+    const text = {
+      open: `${count} so far`,
+      checked: '',
+      stopped: `${count}. It is not complete: choose the file again.`,
+      stored: count,
+      undone: `${count}, taken back`,
+    }[state];
+    const canBeTakenBack = isInLog && (state === 'stored' || state === 'stopped');
+    const click = () => this.#takeBack(one);
+    const button = make(
+      'button',
+      { type: 'button', id: `import-undo-${number}`, 'aria-label': `Undo the import of ${name}`, click },
+      'Undo',
+    );
+    return make(
+      'li',
+      {},
+      make('span', {}, make('bdi', AS_IT_IS, name), `: ${text}`),
+      canBeTakenBack ? button : undefined,
+    );
+  }
+}
