@@ -142,7 +142,7 @@ export class CheckStep {
     this.#isBusy = false;
     this.#going.textContent = '';
     this.#refused.show(known.refused, isOther);
-    this.#about.textContent = known.file === null ? '' : describe(known);
+    this.#about.replaceChildren(...describe(known));
     this.#layout.show(known);
     this.#notices.replaceChildren(...noticesOf(known, this.#layout.isOpen));
     if (isOther) this.#drawTable(countOf(known, this.#kind) > 0 ? this.#kind : 'rows');
@@ -276,17 +276,20 @@ function bookRow({ line, title, author, year, doubt }: BookRow): HTMLElement {
   );
 }
 
-/** `9 rows, separated by semicolons, UTF-8`. */
-function describe({ figures, file }: Import): string {
-  if (file === null) return '';
+/** `9 rows, separated by semicolons, UTF-8; title from “Werk”, no author, no year`. */
+function describe({ figures, file }: Import): (Node | string)[] {
+  if (file === null) return [];
   const { format, delimiter, encoding, columns } = file;
   const separated = delimiter === null ? 'JSON' : `separated by ${LayoutChoice.nameOf(delimiter)}`;
   const lines = format === 'jsonl' ? ', one book a line' : '';
-  const named = FIELDS.map((field) => {
-    const column = columns[field];
-    return column === null ? `no ${field}` : `${field} from “${column}”`;
+  const named = FIELDS.flatMap((field, at) => {
+    const [between, column] = [at === 0 ? '; ' : ', ', columns[field]];
+    return column === null
+      ? [`${between}no ${field}`]
+      : [`${between}${field} from `, make('bdi', AS_IT_IS, `“${column}”`)];
   });
-  return `${counted(figures.rows, 'row')}, ${separated}${lines}, ${ENCODINGS[encoding] ?? encoding}; ${named.join(', ')}.`;
+  const rows = counted(figures.rows, 'row');
+  return [`${rows}, ${separated}${lines}, ${ENCODINGS[encoding] ?? encoding}`, ...named];
 }
 
 function remarksOf({ figures, file }: Import): string {
