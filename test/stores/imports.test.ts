@@ -8,6 +8,7 @@ import { connect } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
+import type { Answer } from '../../conformance/answers.ts';
 import { Client } from '../support/client.ts';
 import { command, folderWith, importing, manyRows } from '../support/importing.ts';
 import { connectTo } from '../support/postgres.ts';
@@ -33,12 +34,7 @@ Ivanhoe,Walter Scott,19
 Beowulf,,1000
 `;
 
-interface Report {
-  readonly import: number;
-  readonly state: string;
-  readonly books: number;
-  readonly [name: string]: any;
-}
+type Report = Answer['data'];
 
 async function send(
   client: Client,
