@@ -44,7 +44,7 @@ export interface KeptImports extends KeptImportsReader {
   want(number: number, wanted: unknown): Promise<void>;
   /** What this process is to do with its import, which is no longer wanted then; null for nothing. */
   takeWanted(number: number, owner: string): Promise<unknown>;
-  /** @returns false, without an effect, if the import was taken back, or has another owner. One that is stored stays so. */
+  /** @returns false, without an effect, if the import was taken back, or has another owner. One that is stored stays so, with its report. */
   keep(number: number, owner: string, progress: ImportProgress): Promise<boolean>;
   /** Removes all reports: their rows may be of a book that is forgotten. */
   forgetReports(): Promise<void>;

@@ -39,6 +39,8 @@ export interface ImportWatcher {
    * process must end.
    */
   read(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
+  /** Called if the file cannot be read further. */
+  broken?(error: unknown): void;
   /** Called when the file was read. */
   comparing?(): void;
   /** Called before anything is stored. */
@@ -87,6 +89,7 @@ export async function importBooks({
       const { value: batch } = await batches.next().catch((error: unknown) => {
         signal.throwIfAborted();
         inputError = error;
+        for (const watcher of watchers) watcher.broken?.(error);
         return { value: undefined };
       });
       if (batch === undefined) break;

@@ -213,6 +213,10 @@ export class Summary implements ImportWatcher {
     };
   }
 
+  broken(error: unknown): void {
+    this.failed(faultOf(error));
+  }
+
   failed(fault: ImportReport['fault']): void {
     this.#report = { ...this.#report, fault };
   }

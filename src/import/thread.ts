@@ -77,8 +77,7 @@ async function run(data: ImportThreadData, summary: Summary, signal: AbortSignal
   let store: BulkStore | undefined;
   try {
     store = await openStore(data);
-    const { stored, inputError, failure } = await load(data, store, reading, summary, signal);
-    if (inputError !== undefined) summary.failed(faultOf(inputError));
+    const { stored, failure } = await load(data, store, reading, summary, signal);
     return { books: stored, ...(failure === undefined ? {} : failed(failure, summary)) };
   } catch (error) {
     return { books: 0, ...failed(error, summary) };

@@ -29,7 +29,8 @@ const TAKE = `
   update book_imports set owner = $1, seen = clock_timestamp(), state = 'open' where number = $2 and ${DURABLY}`;
 const KEEP = `
   update book_imports set seen = clock_timestamp(), state = case state when 'stored' then state else coalesce($1, state) end,
-    rows = coalesce($2, rows), books = coalesce($3, books), report = coalesce($4::json, report), fingerprint = coalesce($5, fingerprint)
+    rows = coalesce($2, rows), books = coalesce($3, books),
+    report = case state when 'stored' then report else coalesce($4::json, report) end, fingerprint = coalesce($5, fingerprint)
   where number = $6 and owner = $7 and state <> 'undone' and ${DURABLY} returning number`;
 const WANT = "update book_imports set wanted = $1 where number = $2 and state = 'checked'";
 const TAKE_WANTED = `

@@ -26,7 +26,8 @@ const FORGET = `
 const TAKE = `update book_imports set owner = ?, seen = ${NOW}, state = 'open' where number = ?`;
 const KEEP = `
   update book_imports set seen = ${NOW}, state = case state when 'stored' then state else coalesce(?, state) end,
-    rows = coalesce(?, rows), books = coalesce(?, books), report = coalesce(?, report), fingerprint = coalesce(?, fingerprint)
+    rows = coalesce(?, rows), books = coalesce(?, books), report = case state when 'stored' then report else coalesce(?, report) end,
+    fingerprint = coalesce(?, fingerprint)
   where number = ? and owner = ? and state <> 'undone'`;
 const WANT = "update book_imports set wanted = ? where number = ? and state = 'checked'";
 const TAKE_WANTED =
