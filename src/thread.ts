@@ -18,6 +18,7 @@ export async function startThread(
   data: object,
   memory: ResourceLimits = {},
 ): Promise<Worker> {
+  const { NODE_OPTIONS: _, ...env } = process.env; // they are of the process; others name the password of PostgreSQL
   const cache = getCompileCacheDir();
   const { program, eval: isText } = threadProgram(script);
   const thread = new Worker(program, {
@@ -26,7 +27,7 @@ export async function startThread(
     workerData: data,
     // Without the compile cache of this process, the thread takes 10 MiB to translate one file for itself. The
     // folder is the one that was set; in it, Node has created the cache for its version.
-    env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },
+    env: cache === undefined ? env : { ...env, NODE_COMPILE_CACHE: dirname(cache) },
   });
   await once(thread, 'message'); // or 'error', which rejects
   return thread;

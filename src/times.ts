@@ -150,6 +150,7 @@ export const TIMES = {
   },
   imports: {
     answer: 4 * SECOND, // for an import to end before it is answered; it continues
+    poll: 100, // between two looks whether another process has ended an import
     look: SECOND, // between two looks at what other processes want of files that this one has, and two notes of progress
     seen: 3 * SECOND, // between two notes that a file is still here
     held: 10 * MINUTE, // the file of an import that is not stored

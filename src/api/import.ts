@@ -5,6 +5,7 @@ import { readBookId } from '../books/book.ts';
 import type { Answer } from '../http/answer.ts';
 import type { ImportKnown, ImportRequest, NotImported } from '../import/imports.ts';
 import { OPTION_NAMES, type OptionName, readOptions, WrongOption } from '../import/options.ts';
+import { isUnreadable } from '../import/summary.ts';
 import { isJsonObject, parseJson } from '../json/parse.ts';
 import { printable } from '../terminal/printable.ts';
 import { INVALID, idempotencyKeyOf } from './conditions.ts';
@@ -59,9 +60,10 @@ function answerTo(outcome: ImportKnown | NotImported): answers.EnvelopeAnswer {
   if (outcome === 'gone') return answers.FILE_GONE;
   const { state, report } = outcome;
   if (state === 'open') return answers.importInProgress(outcome);
-  if (state === 'stored' || state === 'undone') return answers.booksImported(outcome);
+  if (state === 'undone') return answers.importRetrieved(outcome);
+  if (state === 'stored') return answers.booksImported(outcome);
   if (state === 'stopped') return answers.SERVICE_UNAVAILABLE;
-  if (report.file === null) return answers.invalidFile(outcome);
+  if (isUnreadable(report)) return answers.invalidFile(outcome);
   return answers.fileChecked(outcome);
 }
 
@@ -86,7 +88,9 @@ function readImport(query: string): (ImportRequest & { name: string | null }) | 
     if (parameter === 'corrections') {
       const sent = parseJson(value);
       corrections = isJsonObject(sent) ? sent : {};
-      return isJsonObject(sent) && Object.values(sent).every((text) => typeof text === 'string');
+      const areLines = ([line, text]: [string, unknown]) =>
+        /^[1-9]\d*$/.test(line) && typeof text === 'string';
+      return isJsonObject(sent) && Object.entries(sent).every(areLines);
     }
     const option = OPTION_NAMES.find((one) => one === parameter);
     if (option !== undefined) options[option] = value;

@@ -3,7 +3,7 @@
 import { FIELD_NAMES } from '../books/book.ts';
 import { OperatorError } from '../operator-error.ts';
 import { findColumns, type WantedColumns, withoutReasons } from './columns.ts';
-import { type CsvRecord, readRecord } from './csv-record.ts';
+import { type CsvRecord, MOST_FIELDS, readRecord } from './csv-record.ts';
 import type { ReadingOptions } from './format.ts';
 import type { TextInput } from './text-input.ts';
 
@@ -18,9 +18,6 @@ const BEGINNING = 64 * 1024;
 
 /** A text in other quotation marks than those of CSV. */
 const OTHER_QUOTES = /^\s*['‘’‚“”„«»`].*['‘’“”«»`´]\s*$/s;
-
-/** No real table is wider. */
-const MAX_COLUMNS = 10_000;
 
 /** The file is not text in any encoding. */
 export class NotText extends OperatorError {}
@@ -54,6 +51,8 @@ export async function readHeader(input: TextInput, options: ReadingOptions): Pro
     (one, other) =>
       other.known - one.known || one.start - other.start || other.fields.length - one.fields.length,
   );
+  if (row !== undefined && isTooWide(row))
+    throw new OperatorError(`The header has more than ${MOST_FIELDS} columns.`);
   if (row === undefined || row.fault !== undefined)
     throw new OperatorError(`Line ${input.line}, the header, has a misplaced or unclosed quote.`);
   const above = input.text.slice(input.at, row.start);
@@ -91,7 +90,7 @@ function rowsOf(
   for (let start = at; rows.length < most && start < text.length; ) {
     const row = readRecord(text, start, delimiter, ended);
     if (row === undefined) break;
-    const known = row.fault === undefined ? knownIn(row.fields, title) : 0;
+    const known = row.fault === undefined || isTooWide(row) ? knownIn(row.fields, title) : 0;
     // A row other than the first needs a second sign: another column, no other field, or a title that the caller names.
     const isAlone = row.fields.filter((name) => name.trim() !== '').length === 1;
     const isHeader = start === at || known > 1 || isAlone || typeof title === 'string';
@@ -100,6 +99,10 @@ function rowsOf(
     else start += (/^[^\r\n]*(?:\r\n?|\n)?/.exec(text.slice(start))?.[0] ?? '').length;
   }
   return rows;
+}
+
+function isTooWide({ fault }: CsvRecord): boolean {
+  return fault?.reason.code === 'field-many';
 }
 
 function knownIn(names: readonly string[], title: WantedColumns['title']): number {
@@ -114,7 +117,6 @@ function knownIn(names: readonly string[], title: WantedColumns['title']): numbe
 
 /** @throws OperatorError if they are no names of columns. */
 function assertNames(names: readonly string[], line: number): void {
-  if (names.length > MAX_COLUMNS) throw new OperatorError(`The header has more than ${MAX_COLUMNS} columns.`);
   if (names.some((name) => name.includes('\0'))) {
     const encoding = names[0]?.startsWith('\0') ? 'utf-16be' : 'utf-16le';
     throw new NotText(

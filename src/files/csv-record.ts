@@ -6,6 +6,9 @@
 
 import { because, type Reason } from './reasons.ts';
 
+/** Fields of a record that are kept: no real table is wider, and a line of millions would take any amount of memory. */
+export const MOST_FIELDS = 10_000;
+
 const [TAB, LF, CR, BLANK, QUOTE] = [9, 10, 13, 32, 34];
 
 /** Delimiters of programs that write quotes as they are. */
@@ -53,6 +56,7 @@ export function readRecord(
   const code = delimiter.charCodeAt(0);
   const isCsv = hasQuoting(delimiter);
   const fields: string[] = [];
+  let count = 0;
   let fault: CsvRecord['fault'];
   let isOpen = false;
   let end = start - 1;
@@ -66,10 +70,12 @@ export function readRecord(
     if (end === text.length && !ended) return undefined;
     if (quoted?.reason !== undefined) {
       isOpen = quoted.isOpen === true;
-      if (fault === undefined || isOpen) fault = { field: fields.length, reason: quoted.reason };
+      if (fault === undefined || isOpen) fault = { field: count, reason: quoted.reason };
     }
-    fields.push(quoted === undefined ? text.slice(from, end) : quoted.content);
-  } while (text.charCodeAt(end) === code && fields.length < most);
+    count += 1;
+    if (count <= MOST_FIELDS) fields.push(quoted === undefined ? text.slice(from, end) : quoted.content);
+  } while (text.charCodeAt(end) === code && count < most);
+  if (count > MOST_FIELDS) fault = { field: count, reason: because('field-many', count) };
   if (text.charCodeAt(end) !== CR)
     return { fields, end, next: Math.min(end + 1, text.length), fault, isOpen };
   if (end + 1 === text.length && !ended) return undefined; // an LF may follow

@@ -28,6 +28,7 @@ const SENTENCES = {
     `has ${lines} lines that look like separate rows: remove the quote that joins them, or the line ends`,
   'field-count': (found: string | number, expected: string | number) =>
     `has ${plural(found, 'field')}, the header has ${expected}`,
+  'field-many': (count: string | number) => `has ${count} fields`,
   'no-fields': () => 'has neither a title nor an author nor a year',
   'too-deep': () => 'is nested too deeply',
   'not-a-number': () => 'has NaN or Infinity: write null',

@@ -4,6 +4,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import type { ChangeLog, LogWriter } from '../books/change-log.ts';
 import { type KeptImport, LOST } from '../books/kept-imports.ts';
@@ -12,7 +13,7 @@ import type { Log } from '../log/log.ts';
 import { startThread } from '../thread.ts';
 import type { Times } from '../times.ts';
 import { fingerprintOf, type GivenOptions } from './options.ts';
-import { emptyReport, type ImportReport } from './summary.ts';
+import { emptyReport, type ImportReport, isStopped, isUnreadable } from './summary.ts';
 import type { ImportMessage, ImportThreadData } from './thread.ts';
 import { FileRoom, Upload } from './upload.ts';
 
@@ -151,7 +152,16 @@ export class Imports {
     if (!isHeld(kept)) return 'gone';
     if (kept.state === 'checked')
       await this.#parts.changes.write((log) => log.imports.want(number, request), this.#deadline);
-    return { ...knownOf(kept), state: 'open' };
+    const end = performance.now() + this.#parts.times.imports.answer;
+    for (
+      let known: ImportKnown | undefined = { ...knownOf(kept), state: 'open' };
+      ;
+      known = await this.find(number)
+    ) {
+      if (known === undefined) return 'unknown';
+      if (known.state !== 'open' || performance.now() > end) return known;
+      await pause(this.#parts.times.imports.poll);
+    }
   }
 
   /** @returns undefined if there is no such import, or no longer. */
@@ -251,7 +261,11 @@ export class Imports {
       log.error({ err: error, import: number }, 'the thread of an import failed');
     }
     job.thread = undefined;
-    if (last?.isLost) this.#giveUp(job); // the store has what became of it
+    if (last?.isLost) {
+      job.state = 'undone';
+      this.#giveUp(job); // the store has what became of it
+      return job.ended.resolve();
+    }
     if (last?.failure !== undefined) log.error({ import: number, reason: last.failure }, 'an import failed');
     const ended = last?.isDone === true ? last.report : stopped(job.report);
     this.#end(job, ended);
@@ -261,7 +275,7 @@ export class Imports {
   #end(job: Job, report: ImportReport): void {
     job.report = report;
     const isStored =
-      !job.request.dryRun && report.phase === 'done' && report.file !== null && !isStopped(report);
+      !job.request.dryRun && report.phase === 'done' && !isUnreadable(report) && !isStopped(report);
     job.state = isStored ? 'stored' : isStopped(report) ? 'stopped' : 'checked';
     job.endedAt = performance.now();
     void this.#keep(job).finally(() => {
@@ -332,10 +346,6 @@ function knownOf(found: Job | KeptImport): ImportKnown {
   const isLost = isOpen && 'idle' in found && found.idle >= LOST;
   const report = (found.report ?? emptyReport(null, false, {}, 0)) as ImportReport; // it was forgotten
   return { number, books, state: isLost ? 'stopped' : isOpen ? 'open' : state, report };
-}
-
-function isStopped({ fault }: ImportReport): boolean {
-  return fault?.code === 'stopped' || fault?.code === 'store';
 }
 
 function stopped(report: ImportReport): ImportReport {

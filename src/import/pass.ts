@@ -117,7 +117,7 @@ export async function importBooks({
       for (const watcher of watchers) await watcher.read(refused, position, figures.rows);
     }
     for (const watcher of watchers) await watcher.compared?.(figures, comparison, load);
-    if (work !== undefined) {
+    if (work !== undefined && (inputError === undefined || figures.rows > 0)) {
       const whole = { ...work, fingerprint: work.fingerprint() };
       await load.store(whole, signal, (number, books) => {
         [event, stored] = [number, books];
@@ -151,9 +151,18 @@ async function corrected(
   reading: Reading,
   corrections: ImportParts['corrections'],
 ): Promise<Pick<ReadBatch, 'books' | 'refused'>> {
-  if (!refused.some(({ line }) => corrections[line] !== undefined)) return { books, refused };
-  const [right, wrong] = [[...books], [] as RefusedRecord[]];
-  for (const record of refused) {
+  const isNamed = ({ line }: { readonly line: number }) => corrections[line] !== undefined;
+  if (Object.keys(corrections).length === 0) return { books, refused };
+  const wrong: RefusedRecord[] = [];
+  const right = books.filter((book) => !isNamed(book) || book.original === undefined);
+  // A book whose id is taken is refused later, by the store: another id takes its place here.
+  const taken = books
+    .filter((book) => !right.includes(book))
+    .map((book): RefusedRecord => {
+      const { line, original = '' } = book;
+      return { line, column: 'id', value: '', reason: because('id-taken', ''), original, takesReason: true };
+    });
+  for (const record of [...taken, ...refused]) {
     const text = corrections[record.line];
     const read = text === undefined ? record : await correct(record, text, reading);
     if ('reason' in read) wrong.push(read);

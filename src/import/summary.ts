@@ -152,10 +152,15 @@ export class Summary implements ImportWatcher {
     this.#reading = reading;
     const { format, delimiter, keepsIds, above = '', names, columns, rejects, encoding, first } = reading;
     const { before, between, after } = rejects;
+    const { name } = this.#report;
+    const shown = (column: string | undefined) => column?.slice(0, LONGEST_NAME) ?? null;
     this.#report = {
       ...this.#report,
       ...{ options, phase: 'reading' },
-      rejects: { name: refusedName(this.#report.name ?? undefined, format), before, between, after },
+      rejects:
+        before.length > LONGEST_RECORD
+          ? null
+          : { name: refusedName(name ?? undefined, format), before, between, after },
       file: {
         ...{ format: format.name, encoding, delimiter: delimiter ?? null },
         names: narrow(names),
@@ -163,22 +168,16 @@ export class Summary implements ImportWatcher {
         header: options.header !== 'no',
         ids: keepsIds ? 'keep' : 'new',
         above: shorten(above.trim()),
-        columns: { title: columns.title ?? null, author: columns.author ?? null, year: columns.year ?? null },
-        otherYears: columns.otherYears,
+        columns: { title: shown(columns.title), author: shown(columns.author), year: shown(columns.year) },
+        otherYears: narrow(columns.otherYears),
       },
     };
   }
 
-  async read(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void> {
+  /** The figures come with the comparison: they add up at any time. */
+  async read(refused: readonly RefusedRecord[], position: number): Promise<void> {
     for (const record of refused) this.#add(record);
-    const { figures } = this.#report;
-    const all = figures.refused + refused.length;
-    this.#report = {
-      ...this.#report,
-      read: position,
-      figures: { ...figures, rows, refused: all },
-      refused: this.#refused,
-    };
+    this.#report = { ...this.#report, read: position, refused: this.#refused };
     this.#progress();
   }
 
@@ -264,6 +263,16 @@ function narrow(names: readonly string[]): readonly string[] {
 /** Texts of a megabyte have no place in a report. */
 function inShort({ line, title, author, year, doubt }: Sample): Sample {
   return { line, title: shorten(title), author: shorten(author), year, doubt };
+}
+
+/** Whether no books can be found in a file. */
+export function isUnreadable({ file, fault, figures }: ImportReport): boolean {
+  return file === null || (fault !== null && !isStopped({ fault }) && figures.rows === 0);
+}
+
+/** Whether an import ended before its end. */
+export function isStopped({ fault }: Pick<ImportReport, 'fault'>): boolean {
+  return fault?.code === 'stopped' || fault?.code === 'store';
 }
 
 /** Why a file cannot be read, for people. */

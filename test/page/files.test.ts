@@ -48,7 +48,10 @@ describe('the files of the page', () => {
     const [program = '', style = ''] = await Promise.all(
       [MAIN, 'page.css'].map(async (file) => (await get(`${version}${file}`)).body),
     );
-    assert.ok(!/(?:^|[;}])import["{*]|(?<!async |\.)\bimport\(|\bfrom"/.test(program), 'the program needs another file');
+    assert.ok(
+      !/(?:^|[;}])import["{*]|(?<!async |\.)\bimport\(|\bfrom"/.test(program),
+      'the program needs another file',
+    );
     assert.ok(!/\beval\(|\bnew Function\b|\bnew Worker\b|sourceMappingURL/.test(program));
     assert.ok(!/@import|url\((?!["']?data:)/.test(style), 'the styles need another file');
   });

@@ -15,11 +15,13 @@ import { connectTo } from '../support/postgres.ts';
 import {
   ENVIRONMENT,
   fileOf,
+  POSTGRES,
   SQLITE,
   STORES,
   startCommand,
   startServiceProcess,
   startTestService,
+  testOnPostgres,
 } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import { timesWith } from '../support/times.ts';
@@ -142,7 +144,7 @@ for (const store of STORES) {
       const other = await startTestService(one.dbUrl);
       const [, , { import: number }] = await send(one.client, `/import?dry-run&${SELECT}`, FILE);
       assert.deepEqual(await reportOf(other.client, number), await reportOf(one.client, number));
-      assert.equal((await send(other.client, `/import/${number}`))[0], 202);
+      assert.equal((await send(other.client, `/import/${number}`))[2].import, number);
       assert.notEqual((await reportOf(other.client, number)).state, 'checked', 'it is still to be done');
       await untilStored(other.client, number);
       assert.equal((await one.client.list()).length, 3);
@@ -290,7 +292,8 @@ test('rule M4: an import into SQLite that is taken back half way is not continue
   await release();
   await Promise.all([undo, sent]);
   await waitUntil(async () => (await client.list()).length === 0);
-  assert.equal((await reportOf(client, number)).state, 'undone');
+  const { state, figures } = await reportOf(client, number);
+  assert.deepEqual([state, figures.rows], ['undone', figures.new + figures.repeated]);
 });
 
 test('rule M1: an invalid parameter is refused before the file is read', async () => {
@@ -303,6 +306,7 @@ test('rule M1: an invalid parameter is refused before the file is read', async (
     'from-line=0',
     'dry-run=no',
     'corrections=[]',
+    'corrections={"02":"1"}',
     'q=a',
     'ids=new&ids=new',
   ];
@@ -311,6 +315,54 @@ test('rule M1: an invalid parameter is refused before the file is read', async (
     const [name] = query.split('=');
     assert.deepEqual([status, message], [400, `Invalid query parameter: ${name}`], query);
   }
+});
+
+test('rules M2 and M6: a file without a book that can be read is invalid, and may be read in another way', async () => {
+  const { client } = await startTestService(await SQLITE.freshUrl());
+  const file = Buffer.from('title,author\nDu\xf1e,H\nOk,Ok\n', 'latin1');
+  const { status, message, data } = await client.request('POST', '/import', { body: file });
+  assert.deepEqual(
+    [status, message, data.state, data.fault.code],
+    [400, 'Invalid file', 'checked', 'not-utf8'],
+  );
+  const again = await send(client, `/import/${data.import}?encoding=windows-1252`);
+  assert.deepEqual([again[0], again[2].books], [200, 2]);
+});
+
+test('rule M1: a correction gives another id to a row whose id is taken', async () => {
+  const { client } = await startTestService(await SQLITE.freshUrl());
+  const header = 'id,title,author,year\n';
+  await send(client, '/import', `${header}7,Here,x,1900\n`);
+  const [, , { import: number, refused }] = await send(
+    client,
+    '/import?dry-run',
+    `${header}7,Other,x,1900\n`,
+  );
+  assert.deepEqual([refused[0].column, refused[0].text, refused[0].reason.values], ['id', '7', ['Here']]);
+  const corrections = encodeURIComponent('{"2":"9"}');
+  const [, , { books }] = await send(client, `/import/${number}?corrections=${corrections}`);
+  assert.deepEqual([books, (await client.list()).map(({ id }) => id)], [1, [7, 9]]);
+});
+
+test('rule M3: a report is small, whatever the file', async () => {
+  const { client } = await startTestService(await SQLITE.freshUrl());
+  for (const file of [
+    `${'n'.repeat(2_000_000)},title\na,b\n`,
+    `title,year\nok,1\na${','.repeat(2_000_000)}b\n`,
+  ]) {
+    const [status, , report] = await send(client, '/import?dry-run', file);
+    assert.equal(status, 200);
+    assert.ok(JSON.stringify(report).length < 100_000);
+  }
+});
+
+testOnPostgres('an import by request logs in to PostgreSQL as the service does', async () => {
+  const url = new URL(await POSTGRES.freshUrl());
+  const PGPASSWORD = url.password;
+  url.password = '';
+  const service = await startServiceProcess(url.href, { PGPASSWORD });
+  assert.equal((await send(service.client, '/import', 'title\nA\n'))[0], 200);
+  await service.stop();
 });
 
 describe('the files of imports', () => {
