@@ -47,7 +47,7 @@ export interface ImportMessage {
 const PIECE = 64 * 1024;
 
 const readPiece = promisify(read);
-if (parentPort !== null) await serve(parentPort, workerData as ImportThreadData);
+if (parentPort !== null) void serve(parentPort, workerData as ImportThreadData);
 
 async function serve(port: MessagePort, data: ImportThreadData): Promise<void> {
   const stop = new AbortController();
