@@ -179,7 +179,7 @@ export const IMPORT_SCHEMAS: Readonly<Record<string, Schema>> = {
     delimiter: TEXT_OR_NULL,
     header: { type: 'boolean' },
     ids: { type: 'string', enum: ['keep', 'new'] },
-    above: said(TEXT, 'The beginning of what was left out above the header.'),
+    above: said(TEXT, 'The beginning of the text above the header, which is left out.'),
     names: said(TEXTS, 'Of all columns.'),
     first: said(ROWS_OF_TEXTS, 'The beginnings of the first rows.'),
     columns: exactly(Object.fromEntries(FIELD_NAMES.map((name) => [name, TEXT_OR_NULL]))),

@@ -26,7 +26,7 @@ const ENCODINGS: Readonly<Record<string, string>> = {
   'windows-1252': 'Windows-1252',
 };
 
-/** The use of a column that is none. */
+/** The use of a column that no field takes. */
 const NONE = '–';
 
 /** What the table may show, and how the button with their number says so. */

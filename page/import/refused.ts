@@ -20,7 +20,7 @@ export class RefusedRows {
   readonly body = make('tbody');
   readonly #onTyped: () => void;
   readonly #shown = new Map<number, Shown>();
-  /** What was typed, by line and column: a row may come back with another choice of columns. */
+  /** Typed texts, by line and column: a row may come back with another choice of columns. */
   readonly #typed = new Map<string, string>();
 
   /** @param onTyped is called after each correction. */

@@ -112,7 +112,7 @@ function readQuoted(
   return { content: text.slice(start, last), end: last, reason: because('quote-text') };
 }
 
-/** The index after the closing quote of a field; -1 if there is none. */
+/** The index after the closing quote of a field; -1 without one. */
 function closeOf(text: string, open: number): number {
   let at = text.indexOf('"', open + 1);
   while (text.charCodeAt(at + 1) === QUOTE && at !== -1) at = text.indexOf('"', at + 2);

@@ -1,4 +1,4 @@
-// Owns: which book a record is, whatever its format, or why it is none; and reading records in batches.
+// Owns: which book a record is, whatever its format, or why it is no book; and reading records in batches.
 
 import { LAST_SEQUENTIAL_ID, readBookId } from '../books/book.ts';
 import { type Columns, firstYear, isOtherThing } from './columns.ts';

@@ -142,7 +142,9 @@ export class Imports {
   async continue(number: number, request: ImportRequest): Promise<ImportKnown | NotImported> {
     const job = this.#jobs.get(number);
     if (job !== undefined) {
-      if (job.state === 'checked' || job.state === 'stopped') await this.#restart(job, request);
+      // The rows that are done with are counted from the beginning of the file as its options have it.
+      const next = job.books > 0 ? job.request : request;
+      if (job.state === 'checked' || job.state === 'stopped') await this.#restart(job, next);
       return this.#answerOf(job);
     }
     const read = (log: { readonly imports: Pick<LogWriter['imports'], 'find'> }) => log.imports.find(number);
@@ -218,7 +220,7 @@ export class Imports {
     job.request = { ...request, options };
     job.report = emptyReport(job.report.name, request.dryRun, options, job.upload.size);
     job.ended = Promise.withResolvers<void>();
-    [job.state, job.books, job.endedAt] = ['open', 0, 0];
+    [job.state, job.endedAt] = ['open', 0];
     await this.#keep(job, fingerprintIn(job.upload, job.request));
     this.#start(job);
   }

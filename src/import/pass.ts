@@ -8,7 +8,7 @@ import { shorten } from '../files/rows.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
 import type { Comparison, ImportWork, Load } from '../stores/load.ts';
 
-/** What was found in a file. */
+/** The figures of a file. */
 export interface Figures {
   readonly rows: number;
   /** How many of them are no books that may be stored. */
@@ -23,8 +23,6 @@ export interface Outcome {
   readonly figures: Figures;
   /** Undefined if the rows were not compared with the store. */
   readonly comparison: Comparison | undefined;
-  /** The event of the log; undefined if nothing was stored. */
-  readonly event: number | undefined;
   /** How many books were stored, and stay. */
   readonly stored: number;
   /** Why the file could not be read to its end. All rows before that point count. */
@@ -79,7 +77,6 @@ export async function importBooks({
   let figures: Figures = { rows: 0, refused: 0, short: 0, newYears: 0 };
   let position = 0;
   let comparison: Comparison | undefined;
-  let event: number | undefined;
   let stored = 0;
   let inputError: unknown;
   let failure: unknown;
@@ -119,8 +116,8 @@ export async function importBooks({
     for (const watcher of watchers) await watcher.compared?.(figures, comparison, load);
     if (work !== undefined && (inputError === undefined || figures.rows > 0)) {
       const whole = { ...work, fingerprint: work.fingerprint() };
-      await load.store(whole, signal, (number, books) => {
-        [event, stored] = [number, books];
+      await load.store(whole, signal, (_, books) => {
+        stored = books;
         for (const watcher of watchers) watcher.stored?.(books);
       });
     }
@@ -133,7 +130,7 @@ export async function importBooks({
     stored = 0;
     failure = new UnknownOutcome((error as Error).message);
   }
-  return { figures, comparison, event, stored, inputError, failure };
+  return { figures, comparison, stored, inputError, failure };
 }
 
 function withBatch(figures: Figures, books: readonly ReadBook[], refused: number): Figures {

@@ -61,6 +61,7 @@ export class Upload implements AsyncDisposable {
   size = 0;
   /** Bytes of the room that it has. */
   #taken = 0;
+  #isGone = false;
   /** A hash of the content, once it is whole. */
   content = '';
 
@@ -148,7 +149,10 @@ export class Upload implements AsyncDisposable {
     this.#taken += more;
   }
 
+  /** May be called again. */
   async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#isGone) return;
+    this.#isGone = true;
     this.#room.leave(this.#taken);
     await this.#file?.close();
   }
