@@ -55,9 +55,6 @@ export interface KeptImports extends KeptImportsReader {
 /** Milliseconds after which a process that was not seen no longer works on its import. */
 export const LOST = 10_000;
 
-/** How many imports are kept. */
-export const KEPT_IMPORTS = 100;
-
 /** Another process has taken an import over, or it was taken back. */
 export class NoLongerOpen extends Error {
   constructor() {

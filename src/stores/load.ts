@@ -10,13 +10,6 @@ export interface StoredBooks {
   readonly lacking: Readonly<Record<keyof BookFields, number>>;
 }
 
-/** A row selected by `COUNTS`. */
-export type Counts = { readonly books: number } & StoredBooks['lacking'];
-
-export function storedBooks({ books, ...lacking }: Counts): StoredBooks {
-  return { count: books, lacking };
-}
-
 /** Which rows become books. */
 export interface LoadRules {
   /** Whether books get the ids of their rows. A row is left out if the book with its id, or an earlier row with it, equals it. */
@@ -112,11 +105,3 @@ export interface Load {
   /** Rows that are not stored are forgotten. */
   close(): Promise<void>;
 }
-
-/** Of `known` rows: what they are. */
-export const HERE = 1;
-export const REPEATED = 2;
-export const TAKEN = 3;
-
-/** Characters of a title that a message shows. */
-export const SHOWN_TITLE = 81;

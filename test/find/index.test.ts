@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict';
 import { before, beforeEach, describe, test } from 'node:test';
 import { indexSome } from '../../src/stores/postgres/book-index.ts';
-import { type Query, queryOn } from '../../src/stores/postgres/query.ts';
+import { queryOn } from '../../src/stores/postgres/query.ts';
+import type { Query } from '../../src/stores/query.ts';
 import { assertIndexCorrect, countFound, found, holdBehind, indexAll } from '../support/book-index.ts';
 import type { Client } from '../support/client.ts';
 import { blockOf } from '../support/documents.ts';

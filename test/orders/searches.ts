@@ -11,7 +11,7 @@ import { INDEX_VERSION } from '../../src/stores/book-index.ts';
 import type { Connections } from '../../src/stores/postgres/connections.ts';
 import { PostgresFinder } from '../../src/stores/postgres/finder.ts';
 import type { Hosts } from '../../src/stores/postgres/hosts.ts';
-import type { Query } from '../../src/stores/postgres/query.ts';
+import type { Query } from '../../src/stores/query.ts';
 import { TIMES } from '../../src/times.ts';
 import { DEADLINE, Observed, Order, Statements } from './order.ts';
 

@@ -5,9 +5,9 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { StoreUnavailable } from '../../src/books/store.ts';
 import { Undo, type UndoOutcome } from '../../src/books/undo.ts';
-import type { Query } from '../../src/stores/postgres/query.ts';
 import { STATEMENTS } from '../../src/stores/postgres/statements.ts';
 import { PostgresLogReader, PostgresLogWriter } from '../../src/stores/postgres/undo.ts';
+import type { Query } from '../../src/stores/query.ts';
 import { DEADLINE, Observed, Order, Statements } from './order.ts';
 
 const id = fc.constantFrom(1, 1, 2);

@@ -8,10 +8,11 @@ import type { Book } from '../../books/book.ts';
 import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
+import type { Query } from '../query.ts';
 import { Turn } from '../turn.ts';
 import { begin } from './limits.ts';
 import { behind, LOG_SHARDS, type LogPosition, type LogShard, readLog } from './log.ts';
-import { codeOf, type Query, queryOn } from './query.ts';
+import { codeOf, queryOn } from './query.ts';
 import { BOOKS, columnsOf } from './statements.ts';
 import { changeStructure } from './structure.ts';
 

@@ -18,11 +18,11 @@ import {
 } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import type { OpenLists } from '../open-lists.ts';
+import type { Query } from '../query.ts';
 import { BookChanger } from './changes.ts';
 import type { Connections } from './connections.ts';
 import { listBooks } from './lists.ts';
 import { NewBooks } from './new-books.ts';
-import type { Query } from './query.ts';
 import type { Shards } from './shards.ts';
 import type { Standby } from './standby.ts';
 
@@ -67,7 +67,12 @@ export class PostgresBooks implements Books {
 
   async countUpTo(most: number): Promise<number> {
     const deadline = performance.now() + this.#times.postgres.count;
-    const [found] = await this.#connections.query('batches', COUNT_UP_TO, [most], deadline);
+    const [found] = await this.#connections.query<{ books: number }>(
+      'batches',
+      COUNT_UP_TO,
+      [most],
+      deadline,
+    );
     return Number(found?.books);
   }
 

@@ -19,11 +19,12 @@ import {
 } from '../bulk.ts';
 import { COLUMNS, ID_AND_FIELDS, inRange } from '../columns.ts';
 import type { Load, LoadRules } from '../load.ts';
+import type { Query } from '../query.ts';
 import { assertNewest, connectToReadable, connectToWritable, type Hosts } from './hosts.ts';
 import { begin, refusePartial } from './limits.ts';
 import { PostgresLoad } from './load.ts';
 import { type LogShards, readLogShards } from './log.ts';
-import { type Query, queryOn } from './query.ts';
+import { queryOn } from './query.ts';
 import { Shards } from './shards.ts';
 import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';

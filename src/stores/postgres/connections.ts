@@ -6,9 +6,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
+import type { Query } from '../query.ts';
 import { findWritable, type Hosts, isNewer, type Primary, refuseReadOnly, settingsFor } from './hosts.ts';
 import { beginWithin, type Limited, limitConnection } from './limits.ts';
-import { CANCELED, codeOf, type Query, queryOn } from './query.ts';
+import { CANCELED, codeOf, queryOn } from './query.ts';
 import type { Connection } from './snapshot.ts';
 
 export const LIST_CONNECTIONS = 8;
@@ -106,7 +107,7 @@ export class Connections {
    * @param name for a statement that takes longer to plan than to run. Each connection plans it once, unless a pooler is in between.
    * @throws StoreUnavailable
    */
-  query<Row extends pg.QueryResultRow>(
+  query<Row extends object>(
     kind: StatementPool,
     text: string,
     values: unknown[],

@@ -2,11 +2,11 @@
 // `sqlite/finder.ts`.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { QueryResultRow } from 'pg';
 import type { Page, Search } from '../../books/search.ts';
 import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { INDEX_VERSION, MOST_AT_ONCE, Pace } from '../book-index.ts';
+import type { Query } from '../query.ts';
 import { findPage, type SearchableIndex } from '../search-pages.ts';
 import type { Statement } from '../search-sql.ts';
 import { type IndexState, indexSome, MADE_AT, STATE, STEP, sortIndex, WHOLE_STATE } from './book-index.ts';
@@ -16,7 +16,7 @@ import { connectToWritable, type Hosts } from './hosts.ts';
 import { beginWithin } from './limits.ts';
 import { WRITTEN } from './log.ts';
 import type { LogKeeper } from './log-keeper.ts';
-import { CANCELED, codeOf, type Query, queryOn } from './query.ts';
+import { CANCELED, codeOf, queryOn } from './query.ts';
 import type { Standby } from './standby.ts';
 
 /** The part of a search's time that a standby has; then the primary is asked. */
@@ -166,7 +166,7 @@ export class PostgresFinder {
   }
 
   /** @returns the one row of a statement. */
-  async #ask<Row extends QueryResultRow>(
+  async #ask<Row extends object>(
     text: string,
     deadline = Number.POSITIVE_INFINITY,
     name?: string,

@@ -1,12 +1,11 @@
 // Owns: the states of a book, read from the log in PostgreSQL (rule H4). Twin of `sqlite/history.ts`.
 
-import type { QueryResultRow } from 'pg';
 import type { States } from '../../books/change-log.ts';
 import { HEAVY } from '../../books/store.ts';
 import { FIELDS, TEXT_BYTES } from '../columns.ts';
+import type { Query } from '../query.ts';
 import { BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
 import { about } from './log.ts';
-import type { Query } from './query.ts';
 
 /** Milliseconds since 1970. */
 export const milliseconds = (at: string) => `floor(extract(epoch from ${at}) * 1000)::float8`;
@@ -45,8 +44,7 @@ export async function statesOf(
   before: number | undefined,
   most: number,
 ): Promise<States> {
-  const ask = <Row extends QueryResultRow>(text: string, more: unknown) =>
-    query<Row>(text, [shard, id, more]);
+  const ask = <Row extends object>(text: string, more: unknown) => query<Row>(text, [shard, id, more]);
   let end = before ?? Number.MAX_SAFE_INTEGER;
   let rows = await ask<RowOfBook>(before === undefined ? ALL_ROWS : OLDER_ROWS, end);
   const isPresent = rows[0]?.change === null;

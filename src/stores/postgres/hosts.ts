@@ -6,7 +6,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { reasonOf } from '../../error-words.ts';
 import type { Times } from '../../times.ts';
-import { codeOf, type Query, queryOn } from './query.ts';
+import type { Query } from '../query.ts';
+import { codeOf, queryOn } from './query.ts';
 import { TLS_PARAMETERS, type Tls, takeTlsAttempts } from './tls.ts';
 import { urlsOfHosts } from './url.ts';
 

@@ -4,7 +4,8 @@
 // is left, the transaction of a statement has the setting.
 
 import type pg from 'pg';
-import { type Query, queryOn } from './query.ts';
+import type { Query } from '../query.ts';
+import { queryOn } from './query.ts';
 
 const TABLES =
   'books book_requests book_imports book_log book_log_state book_events book_index book_index_state'.split(

@@ -10,28 +10,11 @@ import { FIELD_NAMES } from '../../books/book.ts';
 import { NoLongerOpen } from '../../books/kept-imports.ts';
 import { asCsvFields, quoted } from '../../books/line.ts';
 import { assertAllTaken, UnknownOutcome } from '../bulk.ts';
-import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import {
-  type Comparison,
-  type Counts,
-  HERE,
-  type ImportWork,
-  type Load,
-  type LoadRow,
-  type LoadRules,
-  REPEATED,
-  type Sample,
-  type Samples,
-  SHOWN_TITLE,
-  storedBooks,
-  TAKEN,
-  type TakenRow,
-} from '../load.ts';
-import type { Query } from './query.ts';
+import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import type { Comparison, ImportWork, Load, LoadRow, LoadRules } from '../load.ts';
+import type { Query } from '../query.ts';
+import { HERE, judgedBy, REPEATED, RowsAside } from '../rows-aside.ts';
 import type { PostgresLogWriter } from './undo.ts';
-
-/** Rows with taken ids that are in memory together. */
-const TAKEN_ROWS = 100;
 
 // Dropped with their transaction: a pooler may give each transaction another connection. A row may be known twice: then it is
 // `HERE`, the lower number.
@@ -52,10 +35,6 @@ const FIND_REPEATED = `
   ) as places where place > 1`;
 const FIND_HERE = `insert into known select aside.row, ${HERE} from aside join books using (${FIELDS})`;
 
-const equals = (other: string) => FIELD_NAMES.map((name) => `aside.${name} = ${other}.${name}`).join(' and ');
-const judgedBy = (other: string, equal: number) => `
-  case when ${equals(other)} then ${equal} else ${TAKEN} end,
-  case when not (${equals(other)}) then left(${other}.title, ${SHOWN_TITLE}) end`;
 const FIND_IDS_HERE = `
   insert into known select aside.row, ${judgedBy('books', HERE)} from aside join books on books.id = aside.book`;
 const FIND_IDS_REPEATED = `
@@ -63,17 +42,6 @@ const FIND_IDS_REPEATED = `
     from (select min(row) as row, book from aside group by book having count(*) > 1) as several
     join aside as first on first.row = several.row join aside on aside.book = several.book
     where aside.row > several.row and not exists (select from known where known.row = aside.row)`;
-
-const IS_NEW = 'not exists (select from known where known.row = aside.row)';
-const COUNT_DOUBTFUL = `select count(*) as doubtful from aside where ${IS_NEW} and doubt is not null`;
-const SAMPLE = `select line, ${FIELDS}, doubt from aside where`;
-const COUNT_KNOWN = `
-  select count(*) filter (where what = ${HERE}) as here, count(*) filter (where what = ${REPEATED}) as repeated,
-    count(*) filter (where what = ${TAKEN}) as taken
-  from (select min(what) as what from known group by row) as known`;
-const FIND_TAKEN = `
-  select row, line, book as id, known.title, original from known join aside using (row)
-  where row > $1 and what = ${TAKEN} order by row limit ${TAKEN_ROWS}`;
 
 const STORE = `insert into books (${FIELDS}) select ${FIELDS} from aside where`;
 const STORE_WITH_IDS = `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} from aside where`;
@@ -91,9 +59,8 @@ export interface LoadTarget {
   reserveIdsThrough(lastId: number): Promise<void>;
 }
 
-export class PostgresLoad implements Load {
+export class PostgresLoad extends RowsAside implements Load {
   readonly #target: LoadTarget;
-  readonly #rules: LoadRules;
   readonly #isDryRun: boolean;
   /** They are copied. */
   readonly #lines = new PassThrough();
@@ -102,8 +69,8 @@ export class PostgresLoad implements Load {
   #fresh = 0;
 
   private constructor(target: LoadTarget, rules: LoadRules, isDryRun: boolean) {
+    super(target.query, rules);
     this.#target = target;
-    this.#rules = rules;
     this.#isDryRun = isDryRun;
     const copy = target.client.query(copyFrom(COPY));
     copy.on('error', () => {}); // there may be more than one
@@ -127,39 +94,17 @@ export class PostgresLoad implements Load {
   }
 
   async compare(signal: AbortSignal): Promise<Comparison> {
-    const { query } = this.#target;
     this.#lines.end();
     await this.#copying;
-    await query('analyze aside');
+    await this.query('analyze aside');
     for (const step of await this.#steps()) {
       signal.throwIfAborted();
-      await query(step);
+      await this.query(step);
     }
-    await query('analyze known');
-    const [counts] = await query<Counts>(`select ${COUNTS} from aside where ${this.#becomesBook}`);
-    const fresh = storedBooks(counts as Counts);
-    this.#fresh = fresh.count;
-    const others = { ...(await query(COUNT_DOUBTFUL))[0], ...(await query(COUNT_KNOWN))[0] };
-    return { fresh, ...(others as Omit<Comparison, 'fresh'>) };
-  }
-
-  async samples(most: number): Promise<Samples> {
-    const rowsThat = (condition: string) =>
-      this.#target.query<Sample>(`${SAMPLE} ${condition} order by row limit $1`, [most]);
-    return {
-      fresh: await rowsThat(`${IS_NEW} and doubt is null`),
-      doubtful: await rowsThat(`${IS_NEW} and doubt is not null`),
-      here: await rowsThat(`row in (select row from known where what <> ${TAKEN})`),
-    };
-  }
-
-  async *taken(): AsyncGenerator<readonly TakenRow[], void, void> {
-    for (let last = 0; ; ) {
-      const rows = await this.#target.query<TakenRow & { row: number }>(FIND_TAKEN, [last]);
-      if (rows.length === 0) return;
-      yield rows;
-      last = Number(rows.at(-1)?.row);
-    }
+    await this.query('analyze known');
+    const comparison = await this.counts();
+    this.#fresh = comparison.fresh.count;
+    return comparison;
   }
 
   async store(
@@ -195,7 +140,7 @@ export class PostgresLoad implements Load {
     await log.begin('import', name, number);
     for (const shard of log.shards.all) await log.join(shard);
     const stored = await this.#target.client.query(
-      `${this.#rules.keepsIds ? STORE_WITH_IDS : STORE} ${this.#becomesBook} order by row`,
+      `${this.rules.keepsIds ? STORE_WITH_IDS : STORE} ${this.becomeBooks} order by row`,
     );
     assertAllTaken(stored.rowCount ?? 0, this.#fresh);
     for (const shard of log.shards.all) await log.leave(shard);
@@ -208,17 +153,10 @@ export class PostgresLoad implements Load {
     await this.#target.rollBack();
   }
 
-  /** A condition of the rows that become books. */
-  get #becomesBook(): string {
-    return this.#rules.skipsDoubtful ? `${IS_NEW} and doubt is null` : IS_NEW;
-  }
-
   async #steps(): Promise<readonly string[]> {
-    const { keepsIds, skipsEqual } = this.#rules;
+    const { keepsIds, skipsEqual } = this.rules;
     if (!keepsIds) return skipsEqual ? [FIND_REPEATED, FIND_HERE] : [];
-    const [found] = await this.#target.query<{ highest: number | null }>(
-      'select max(book) as highest from aside',
-    );
+    const [found] = await this.query<{ highest: number | null }>('select max(book) as highest from aside');
     // Before the comparison, so that ids that are free stay free.
     if (!this.#isDryRun && found?.highest) await this.#target.reserveIdsThrough(found.highest);
     return [FIND_IDS_HERE, 'analyze known', FIND_IDS_REPEATED];

@@ -1,6 +1,5 @@
 // Owns: removing old rows from the log of changes in PostgreSQL (rule H6).
 
-import type { QueryResultRow } from 'pg';
 import { FIELD_NAMES } from '../../books/book.ts';
 import type { Times } from '../../times.ts';
 import { IS_INDEXED, MOVE_ON } from './book-index.ts';
@@ -89,7 +88,7 @@ export function pruneLog(
   const statement = pruneStatement(isFound ? IS_INDEXED : 'true');
   let most = PRUNED;
   const confirmed = Math.min(kept, history.day);
-  const ask = async <Row extends QueryResultRow>(text: string, ...values: unknown[]) => {
+  const ask = async <Row extends object>(text: string, ...values: unknown[]) => {
     const end = performance.now() + postgres.indexStatement;
     return (await connections.query<Row>('searches', text, values, end))[0];
   };

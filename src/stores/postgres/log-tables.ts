@@ -3,6 +3,7 @@
 
 import { FIELD_NAMES } from '../../books/book.ts';
 import { withTypes } from '../columns.ts';
+import type { Query } from '../query.ts';
 import {
   closeIn,
   closeOnWorkers,
@@ -13,7 +14,6 @@ import {
   TRIGGERS,
   WRITE,
 } from './log-triggers.ts';
-import type { Query } from './query.ts';
 
 // A row is about one book, and has its fields before the change. Or it is about new books, from `book` to `last`, and its fields are
 // null. A row about book 0 is the beginning, or was emptied by pruning.

@@ -2,8 +2,8 @@
 // each run of new ids. A reader asks for the rows that its previous snapshot did not see. So it misses no long transaction, and waits
 // for none. Twin of `sqlite/log.ts`.
 
+import type { Query } from '../query.ts';
 import { isWithin } from '../states.ts';
-import type { Query } from './query.ts';
 import type { Shards } from './shards.ts';
 import type { Statements } from './statements.ts';
 

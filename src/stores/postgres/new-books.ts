@@ -1,6 +1,5 @@
 // Owns: storing new books in PostgreSQL, and the keys with which a request stores its books once (rules I1 to I4).
 
-import type pg from 'pg';
 import { type BookFields, FIELD_NAMES, valuesOf } from '../../books/book.ts';
 import { KEPT_KEYS } from '../../books/once.ts';
 import type { BookGroup, GroupOutcome } from '../../books/store.ts';
@@ -125,7 +124,7 @@ export class NewBooks {
   }
 
   /** Sends a statement that stores new books. */
-  async #send<Row extends pg.QueryResultRow>(
+  async #send<Row extends object>(
     statement: string,
     columns: unknown[],
     deadline: number,

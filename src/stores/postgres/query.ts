@@ -2,9 +2,7 @@
 
 import pg from 'pg';
 import { StoreUnavailable } from '../../books/store.ts';
-
-/** Sends a statement, and returns its rows. */
-export type Query = <Row extends pg.QueryResultRow>(text: string, values?: unknown[]) => Promise<Row[]>;
+import type { Query } from '../query.ts';
 
 /** The lock could not be had in time. */
 export const LOCKED = '55P03';
@@ -14,9 +12,9 @@ export const CANCELED = '57014';
 
 /** @param timeout milliseconds for each answer; the connection cannot be used any more after a longer time. */
 export function queryOn(client: pg.ClientBase, timeout?: number): Query {
-  return async <Row extends pg.QueryResultRow>(text: string, values: unknown[] = []) => {
+  return async <Row extends object>(text: string, values: unknown[] = []) => {
     const statement = { text, values, query_timeout: timeout }; // an option that the driver's own description lacks
-    return (await client.query<Row>(statement)).rows;
+    return (await client.query(statement)).rows as Row[];
   };
 }
 

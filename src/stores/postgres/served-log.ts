@@ -4,12 +4,13 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LogReader, LogWriter, PageOfChanges, ServedLog, States } from '../../books/change-log.ts';
 import type { Times } from '../../times.ts';
+import type { Query } from '../query.ts';
 import type { PostgresBooks } from './books.ts';
 import type { Connections } from './connections.ts';
 import { BEGAN, milliseconds, statesOf } from './history.ts';
 import { about, behind, type LogPosition, type LogShard, type LogShards, NO_RANGE, readLog } from './log.ts';
 import type { LogKeeper } from './log-keeper.ts';
-import { codeOf, type Query } from './query.ts';
+import { codeOf } from './query.ts';
 import { PostgresLogReader, PostgresLogWriter } from './undo.ts';
 
 /** Microseconds since 1970. */

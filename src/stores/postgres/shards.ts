@@ -3,7 +3,7 @@
 // Does not: decide which server gets a statement. With an outdated map, Citus refuses a statement; it never changes other books.
 
 import type { Shard } from '../../books/store.ts';
-import type { Query } from './query.ts';
+import type { Query } from '../query.ts';
 import { STATEMENTS, STATEMENTS_ON_SHARDS, type Statements } from './statements.ts';
 
 interface RangeOfHashes extends Shard {

@@ -2,7 +2,7 @@
 
 import { StoreUnavailable } from '../../books/store.ts';
 import { FIELDS, ID_AND_FIELDS, TEXT_BYTES, withTypes } from '../columns.ts';
-import type { Query } from './query.ts';
+import type { Query } from '../query.ts';
 
 /** SQL after `from` for ids. The planner cannot count them: for a hundred it might read all books instead of looking each one up. */
 export const idsIn = (parameter: string) => `unnest((select ${parameter}::bigint[]))`;

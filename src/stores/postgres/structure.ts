@@ -8,10 +8,11 @@ import type pg from 'pg';
 import { LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import type { Times } from '../../times.ts';
 import { inRange, withTypes } from '../columns.ts';
-import { CREATE_IMPORTS } from './imports.ts';
+import { createImports } from '../imports.ts';
+import type { Query } from '../query.ts';
 import { begin, refusePartial } from './limits.ts';
 import { stepsToLog } from './log-tables.ts';
-import { codeOf, LOCKED, type Query, queryOn } from './query.ts';
+import { codeOf, LOCKED, queryOn } from './query.ts';
 import { Shards } from './shards.ts';
 
 const COLUMNS = withTypes('bigint');
@@ -115,7 +116,7 @@ export async function createStructure(
       ? [CREATE_SEQUENCE, CREATE_TABLE]
       : [...stepsFrom(await query<Column>(DESCRIBE)), CATCH_UP];
     const forRequests = found.hasRequests ? [] : CREATE_REQUESTS;
-    const forImports = found.hasImports ? [] : [CREATE_IMPORTS];
+    const forImports = found.hasImports ? [] : [createImports('bigint')];
     const forLog = await stepsToLog(query, shards.areSeveral);
     return [...forBooks, ...forRequests, ...forImports, ...forLog];
   });

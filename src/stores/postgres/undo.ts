@@ -13,11 +13,11 @@ import type {
 import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
+import { type ImportsDialect, StoredImports } from '../imports.ts';
+import type { Query } from '../query.ts';
 import { changeOf, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
 import { milliseconds, statesOf } from './history.ts';
-import { PostgresImports } from './imports.ts';
 import { about, type LogShards } from './log.ts';
-import type { Query } from './query.ts';
 import { columnsOf, DURABLY, writeAll } from './statements.ts';
 
 /** The most rows of the log that are read together, and the most bytes of their texts. */
@@ -55,6 +55,12 @@ const RESUME = 'update book_events set is_open = true where place = $1 and numbe
 const LEAVE = 'update book_events set is_open = false where place = $1 and number = $2';
 const END = `
   update book_events set is_open = false, books = books + $3, work = coalesce($4::json, work) where place = $1 and number = $2`;
+
+const IMPORTS: ImportsDialect = {
+  nextNumber: "select nextval('book_log_number') as number",
+  now: '(extract(epoch from clock_timestamp()) * 1000)::bigint',
+  durably: DURABLY,
+};
 
 /** If two undos bring the same book back, one waits here for the other. */
 const BE_ALONE = 'select from book_log_state where place = $1 for no key update';
@@ -119,12 +125,12 @@ type PresentRow = Pick<ChangeRow, 'id' | 'state'>;
 
 export class PostgresLogReader implements LogReader {
   protected readonly query: Query;
-  readonly imports: PostgresImports;
+  readonly imports: StoredImports;
   readonly shards: LogShards;
 
   constructor(query: Query, shards: LogShards) {
     this.query = query;
-    this.imports = new PostgresImports(query);
+    this.imports = new StoredImports(query, IMPORTS);
     this.shards = shards;
   }
 

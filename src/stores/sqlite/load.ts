@@ -9,26 +9,12 @@ import { type KeptImport, LOST, NoLongerOpen } from '../../books/kept-imports.ts
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
 import { assertAllTaken } from '../bulk.ts';
-import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import {
-  type Comparison,
-  type Counts,
-  HERE,
-  type ImportWork,
-  type Load,
-  type LoadRow,
-  type LoadRules,
-  REPEATED,
-  type Sample,
-  type Samples,
-  SHOWN_TITLE,
-  storedBooks,
-  TAKEN,
-  type TakenRow,
-} from '../load.ts';
+import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import type { Comparison, ImportWork, Load, LoadRow, LoadRules } from '../load.ts';
+import { HERE, judgedBy, REPEATED, RowsAside } from '../rows-aside.ts';
 import type { BookLog } from './log.ts';
 import { LAST_ID } from './log-tables.ts';
-import { preparing } from './structure.ts';
+import { preparing, queryBy } from './structure.ts';
 
 /** Rows of one statement: most of the cost of a statement is the call. A full batch of a file has 120. */
 const STATEMENT_ROWS = 40;
@@ -42,16 +28,13 @@ const FEW_ROWS = 10_000;
 /** Rows that are stored between two looks at the clock. */
 const STORED_ROWS = 500;
 
-/** Rows with taken ids that are in memory together. */
-const TAKEN_ROWS = 100;
-
 // No journal: a statement that fails there ends the load.
 const TABLES = `
   pragma temp_store = file;
   pragma temp.journal_mode = off;
   pragma temp.cache_size = -4096;
-  create temporary table aside (id integer primary key, line, book, ${FIELDS}, original, doubt);
-  create temporary table known (id integer primary key, what, title)`;
+  create temporary table aside (row integer primary key, line, book, ${FIELDS}, original, doubt);
+  create temporary table known (row integer primary key, what, title)`;
 const DROP =
   'drop table if exists temp.aside; drop table if exists temp.known; drop table if exists temp.years';
 
@@ -60,53 +43,40 @@ const YEARS = 'create temporary table years as select distinct year from aside';
 /** Rows that equal an earlier one. */
 const FIND_REPEATED = `
   create index temp.aside_by_fields on aside (${FIELDS});
-  insert into known (id, what)
-    select later.id, ${REPEATED}
-    from (select min(id) as first, ${FIELDS} from aside group by ${FIELDS} having count(*) > 1) as several
+  insert into known (row, what)
+    select later.row, ${REPEATED}
+    from (select min(row) as first, ${FIELDS} from aside group by ${FIELDS} having count(*) > 1) as several
     cross join aside as later using (${FIELDS})
-    where later.id > several.first`;
+    where later.row > several.first`;
 /** Rows that equal one of the books in a range of ids. */
 const findHere = (condition = '') => `
-  insert or replace into known (id, what) select aside.id, ${HERE} from books cross join aside using (${FIELDS})
+  insert or replace into known (row, what) select aside.row, ${HERE} from books cross join aside using (${FIELDS})
   where books.id > ? and books.id <= ? ${condition}`;
 const NEXT_ID = `select max(id) as value from (select id from books where id > ? and id <= ? order by id limit ${COMPARED})`;
 
-const equals = (other: string) => FIELD_NAMES.map((name) => `aside.${name} = ${other}.${name}`).join(' and ');
-const judgedBy = (other: string, equal: number) =>
-  `iif(${equals(other)}, ${equal}, ${TAKEN}), iif(${equals(other)}, null, substr(${other}.title, 1, ${SHOWN_TITLE}))`;
 /** Of a range of rows, those whose ids books have. */
 const FIND_IDS_HERE = `
-  insert into known select aside.id, ${judgedBy('books', HERE)} from aside cross join books on books.id = aside.book
-  where aside.id > ? and aside.id <= ?`;
+  insert into known select aside.row, ${judgedBy('books', HERE)} from aside cross join books on books.id = aside.book
+  where aside.row > ? and aside.row <= ?`;
 /** Rows whose ids an earlier one has. */
 const FIND_IDS_REPEATED = `
   create index temp.aside_by_book on aside (book);
-  insert or ignore into known select aside.id, ${judgedBy('first', REPEATED)}
-    from (select min(id) as id, book from aside group by book having count(*) > 1) as several
-    cross join aside as first on first.id = several.id cross join aside on aside.book = several.book
-    where aside.id > several.id`;
-
-const IS_NEW = 'id not in (select id from known)';
-const COUNT_DOUBTFUL = `select count(*) as value from aside where ${IS_NEW} and doubt is not null`;
-const COUNT_KNOWN = `
-  select count(*) filter (where what = ${HERE}) as here, count(*) filter (where what = ${REPEATED}) as repeated,
-    count(*) filter (where what = ${TAKEN}) as taken from known`;
-const SAMPLE = `select line, ${FIELDS}, doubt from aside where`;
-const FIND_TAKEN = `
-  select known.id as "row", line, book as id, known.title, original from known cross join aside using (id)
-  where known.id > ? and what = ${TAKEN} order by known.id limit ${TAKEN_ROWS}`;
+  insert or ignore into known select aside.row, ${judgedBy('first', REPEATED)}
+    from (select min(row) as row, book from aside group by book having count(*) > 1) as several
+    cross join aside as first on first.row = several.row cross join aside on aside.book = several.book
+    where aside.row > several.row`;
 
 /** The rows of a range that become books. */
-const ofStep = (rows: string) => `from aside where id > ? and id <= ? and ${rows}`;
-const store = (rows: string) => `insert into books (${FIELDS}) select ${FIELDS} ${ofStep(rows)} order by id`;
+const ofStep = (rows: string) => `from aside where row > ? and row <= ? and ${rows}`;
+const store = (rows: string) => `insert into books (${FIELDS}) select ${FIELDS} ${ofStep(rows)} order by row`;
 /** With ids below the very high ones of another program, after which SQLite would continue. It takes half as long again. */
 const storeBelow = (rows: string) => `
-  insert into books (${ID_AND_FIELDS}) select (${LAST_ID}) + row_number() over (order by id), ${FIELDS} ${ofStep(rows)} order by id`;
+  insert into books (${ID_AND_FIELDS}) select (${LAST_ID}) + row_number() over (order by row), ${FIELDS} ${ofStep(rows)} order by row`;
 const IS_BELOW = `
   select max((select coalesce(max(seq), 0) from sqlite_sequence where name = 'books'), (select coalesce(max(id), 0) from books))
     > (${LAST_ID}) as value`;
 const storeWithIds = (rows: string) =>
-  `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} ${ofStep(rows)} order by id`;
+  `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} ${ofStep(rows)} order by row`;
 
 type Done = Pick<KeptImport, 'number' | 'rows' | 'books' | 'state'>;
 
@@ -121,9 +91,8 @@ export interface LoadTarget {
   reserveIdsThrough(lastId: number): Promise<void>;
 }
 
-export class SqliteLoad implements Load {
+export class SqliteLoad extends RowsAside implements Load {
   readonly #target: LoadTarget;
-  readonly #rules: LoadRules;
   readonly #isDryRun: boolean;
   readonly #prepare;
   readonly #columns;
@@ -135,10 +104,11 @@ export class SqliteLoad implements Load {
 
   /** @param isDryRun whether it only compares. */
   constructor(target: LoadTarget, rules: LoadRules, isDryRun: boolean) {
+    const prepare = preparing(target.db);
+    super(queryBy(prepare), rules);
     this.#target = target;
-    this.#rules = rules;
     this.#isDryRun = isDryRun;
-    this.#prepare = preparing(target.db);
+    this.#prepare = prepare;
     this.#columns = rules.keepsIds ? WITH_IDS : WITHOUT_IDS;
     inTemporaryFile(() => target.db.exec(`${DROP}; ${TABLES}`));
   }
@@ -149,37 +119,11 @@ export class SqliteLoad implements Load {
   }
 
   async compare(signal: AbortSignal): Promise<Comparison> {
-    if (this.#rules.keepsIds) await this.#compareIds(signal);
+    if (this.rules.keepsIds) await this.#compareIds(signal);
     else if (this.#comparesFields) await this.#compareFields(signal);
-    const counts = `select ${COUNTS} from aside where ${this.#becomesBook}`;
-    const fresh = storedBooks(this.#prepare(counts).get() as unknown as Counts);
-    const doubtful = this.#number(COUNT_DOUBTFUL);
-    this.#fresh = fresh.count;
-    return {
-      fresh,
-      doubtful,
-      ...(this.#prepare(COUNT_KNOWN).get() as unknown as Omit<Comparison, 'fresh' | 'doubtful'>),
-    };
-  }
-
-  async samples(most: number): Promise<Samples> {
-    const rowsThat = (condition: string) =>
-      this.#prepare(`${SAMPLE} ${condition} order by id limit ?`).all(most) as unknown as Sample[];
-    return {
-      fresh: rowsThat(`${IS_NEW} and doubt is null`),
-      doubtful: rowsThat(`${IS_NEW} and doubt is not null`),
-      here: rowsThat(`id in (select id from known where what <> ${TAKEN})`),
-    };
-  }
-
-  async *taken(): AsyncGenerator<readonly TakenRow[], void, void> {
-    const find = this.#prepare(FIND_TAKEN);
-    for (let last = 0; ; ) {
-      const rows = find.all(last) as unknown as (TakenRow & { row: number })[];
-      if (rows.length === 0) return;
-      yield rows;
-      last = Number(rows.at(-1)?.row);
-    }
+    const comparison = await this.counts();
+    this.#fresh = comparison.fresh.count;
+    return comparison;
   }
 
   async store(
@@ -238,13 +182,13 @@ export class SqliteLoad implements Load {
     if (rows === 0 && this.#comparesFields) this.#findHere(this.#comparedTo, Number.MAX_SAFE_INTEGER);
     if ((await logWriter.resume(number)) === undefined) await logWriter.begin('import', name, number);
     const withNewIds = this.#number(IS_BELOW) === 1 ? storeBelow : store;
-    const insert = this.#prepare((this.#rules.keepsIds ? storeWithIds : withNewIds)(this.#becomesBook));
+    const insert = this.#prepare((this.rules.keepsIds ? storeWithIds : withNewIds)(this.becomeBooks));
     const end = performance.now() + times.bulkTransaction;
     while (stored < left && rows < this.#rows && (rows === done.rows || performance.now() < end)) {
       stored += Number(insert.run(rows, rows + STORED_ROWS).changes);
       rows += STORED_ROWS;
     }
-    const count = `select count(*) as value ${ofStep(this.#becomesBook)}`;
+    const count = `select count(*) as value ${ofStep(this.becomeBooks)}`;
     assertAllTaken(stored, this.#number(count, done.rows, rows));
     bookLog.noteNew();
     await logWriter.end(number, stored);
@@ -260,13 +204,8 @@ export class SqliteLoad implements Load {
     this.#target.db.exec(DROP);
   }
 
-  /** A condition of the rows that become books. */
-  get #becomesBook(): string {
-    return this.#rules.skipsDoubtful ? `${IS_NEW} and doubt is null` : IS_NEW;
-  }
-
   get #comparesFields(): boolean {
-    return this.#rules.skipsEqual && !this.#rules.keepsIds;
+    return this.rules.skipsEqual && !this.rules.keepsIds;
   }
 
   async #compareFields(signal: AbortSignal): Promise<void> {

@@ -3,16 +3,17 @@
 
 import { createReadStream, createWriteStream, existsSync, mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { companionsOf, sizeOf, sync } from '../../disk.ts';
 import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
+import { createImports } from '../imports.ts';
+import type { Query } from '../query.ts';
 import { isOfKind, SQLITE_BUSY, SQLITE_FULL } from './faults.ts';
 import { OpenFile } from './file.ts';
-import { CREATE_IMPORTS } from './imports.ts';
 import { prepareLog } from './log-tables.ts';
 import { AS_CSV, chunksOf, IN_FILE, IS_BOOK } from './text.ts';
 import { WAL_SIZE } from './wal.ts';
@@ -192,6 +193,14 @@ export function preparing(db: DatabaseSync): (sql: string) => StatementSync {
   };
 }
 
+/** Asks a file by the SQL of both stores. */
+export function queryBy(prepare: (sql: string) => StatementSync): Query {
+  return async <Row extends object>(text: string, values: unknown[] = []) => {
+    const numbered = values.map((value, at) => [at + 1, value as SQLInputValue] as const);
+    return prepare(text).all(Object.fromEntries(numbered)) as Row[];
+  };
+}
+
 /** Repeats an attempt while other processes have the file locked. Signals are handled meanwhile. */
 export async function untilFree<Result>(
   attempt: () => Result | Promise<Result>,
@@ -244,7 +253,7 @@ function assertKnown(db: DatabaseSync): void {
 /** Creates the structure, or brings it up to date. */
 export function createStructure(db: DatabaseSync): void {
   inTransaction(db, () => {
-    db.exec([BOOKS, REQUESTS, CREATE_IMPORTS].join(';'));
+    db.exec([BOOKS, REQUESTS, `${createImports('integer')} strict`].join(';'));
     if (versionOf(db) < VERSION) db.exec(`pragma user_version = ${VERSION}`);
     completeBooks(db);
     prepareLog(db);

@@ -14,15 +14,15 @@ import type {
 import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { FIELDS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
+import { type ImportsDialect, StoredImports } from '../imports.ts';
 import { changeOf, type Fields, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
 import { Turn } from '../turn.ts';
 import { FIND, FIND_KEY, KEEP_KEY, REMOVE } from './books.ts';
 import { Skipped } from './faults.ts';
 import { History } from './history.ts';
-import { NEW_NUMBER, SqliteImports } from './imports.ts';
 import { about } from './log.ts';
 import { NOW } from './log-tables.ts';
-import { preparing } from './structure.ts';
+import { preparing, queryBy } from './structure.ts';
 
 /** The most bytes of texts of books that are looked through together, so that each of several steps ends soon. */
 const TOGETHER = 8 * 1024 * 1024;
@@ -36,6 +36,12 @@ const OLDEST = `
 const EVENTS = 'select number, kind, at, name, books, work from book_events';
 const BRING_BACK = `insert into books (${ID_AND_FIELDS}) select $id, ${FIELDS} from book_log where number = $change`;
 const CHANGE = `update books set (${FIELDS}) = (select ${FIELDS} from book_log where number = $change) where id = $id`;
+
+const IMPORTS: ImportsDialect = {
+  nextNumber: `insert into book_log (at, book, last) values (${NOW}, 0, 0) returning number`,
+  now: NOW,
+  durably: 'true',
+};
 
 const BEGIN_EVENT = `insert into book_events (number, at, kind, name) values (?, ${NOW}, ?, ?)`;
 const END_EVENT = 'update book_events set books = books + ?, work = coalesce(?, work) where number = ?';
@@ -64,14 +70,14 @@ type PastRow = Fields & { readonly number: number; readonly isSelected: 0 | 1; r
 export class SqliteLogReader implements LogReader {
   protected readonly db: DatabaseSync;
   protected readonly prepare;
-  readonly imports: SqliteImports;
+  readonly imports: StoredImports;
   readonly #time: number;
 
   /** @param time milliseconds of work before other work runs. */
   constructor(db: DatabaseSync, time: number) {
     this.db = db;
     this.prepare = preparing(db);
-    this.imports = new SqliteImports(this.prepare);
+    this.imports = new StoredImports(queryBy(this.prepare), IMPORTS);
     this.#time = time;
   }
 
@@ -170,7 +176,7 @@ export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
   async begin(
     kind: CatalogueEvent['kind'],
     name: string | null,
-    number = Number(this.prepare(NEW_NUMBER).get()?.number),
+    number = Number(this.prepare(IMPORTS.nextNumber).get()?.number),
   ) {
     this.prepare(BEGIN_EVENT).run(number, kind, name);
     this.prepare(SET_PART).run(number);
