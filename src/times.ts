@@ -9,6 +9,9 @@ const HOUR = 60 * MINUTE;
 /** From a request to its answer, whatever the store does (rule 23: within 5 s). */
 const ANSWER = 4500;
 
+/** Since a process was seen, until it no longer works on its import (rule M7). */
+const LOST = 10 * SECOND;
+
 export const TIMES = {
   http: {
     headers: 15 * SECOND, // for the headers of a request to arrive (rule 22)
@@ -56,6 +59,7 @@ export const TIMES = {
     busyInBulk: 30 * SECOND, // the same, for import, export, copy, backup and restore
     bulkTransaction: 25, // of rows that an import stores in one transaction, before its commit
     bulkPause: 2, // after it, in which other processes write
+    importLost: LOST,
     importPause: 500, // between two looks whether another process still works on the same import
     /** Between two attempts to write. SQLite's own pauses grow to 100 ms, and one of two busy processes hardly gets a turn. */
     busyPause: 0.5,
@@ -153,6 +157,8 @@ export const TIMES = {
     poll: 100, // between two looks whether another process has ended an import
     look: SECOND, // between two looks at what other processes want of files that this one has, and two notes of progress
     seen: 3 * SECOND, // between two notes that a file is still here
+    lost: LOST,
+    progress: 100, // between two reports of how far an import is
     held: 10 * MINUTE, // the file of an import that is not stored
     grace: 4 * SECOND, // at the end, for an import to stop between two steps
   },

@@ -52,9 +52,6 @@ export interface KeptImports extends KeptImportsReader {
   close(number: number | undefined): Promise<boolean>;
 }
 
-/** Milliseconds after which a process that was not seen no longer works on its import. */
-export const LOST = 10_000;
-
 /** Another process has taken an import over, or it was taken back. */
 export class NoLongerOpen extends Error {
   constructor() {

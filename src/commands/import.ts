@@ -11,9 +11,9 @@ import { reasonOf } from '../error-words.ts';
 import { readBooks } from '../files/reading.ts';
 import { limitHeapGrowth } from '../import/memory.ts';
 import { fingerprintOf, type GivenOptions, OPTION_NAMES, readOptions } from '../import/options.ts';
+import { ImportOutput } from '../import/output.ts';
 import { importBooks } from '../import/pass.ts';
 import { rejectsPath } from '../import/rejects.ts';
-import { ImportReport } from '../import/report.ts';
 import { emptyReport, Summary } from '../import/summary.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
 import { describeStore, openScratch, readDbUrl } from '../stores/open.ts';
@@ -85,8 +85,8 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     const { skipsEqual, skipsDoubtful } = options;
     const rejects = wantedRejects ?? (isDryRun ? undefined : rejectsPath(file, reading));
     const shown = { name, size, rejects, store: describeStore(url), isDryRun, skipsEqual, skipsDoubtful };
-    const report = new ImportReport(context, reading, shown);
-    const summary = new Summary(emptyReport(basename(name), isDryRun, given, size ?? 0), () => {});
+    const output = new ImportOutput(context, reading, shown);
+    const summary = new Summary(emptyReport(basename(name), isDryRun, given, size ?? 0));
     summary.understood(reading, given);
     const store = isDryRun
       ? ((await at.openBulk('read', times)) ?? (await openScratch(times)))
@@ -110,12 +110,13 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
         reading,
         load,
         work,
-        watchers: [report, ...(isDryRun ? [] : [summary])],
+        summary,
+        onRead: (refused, position, rows) => output.read(refused, position, rows),
         signal,
         corrections: {},
       });
       await load.close().catch(() => {}); // after a failure, closing may fail as well
-      return await report.end(outcome);
+      return await output.end(outcome);
     } finally {
       await store.close().catch(() => {});
     }

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import type { ChangeLog, LogWriter } from '../books/change-log.ts';
-import { type KeptImport, LOST } from '../books/kept-imports.ts';
+import type { KeptImport } from '../books/kept-imports.ts';
 import type { IncomingStream } from '../http/body.ts';
 import type { Log } from '../log/log.ts';
 import { startThread } from '../thread.ts';
@@ -101,7 +101,7 @@ export class Imports {
     const begin = async (log: LogWriter) => {
       const other = key === undefined ? await unfinished(log) : await ofKey(log, key);
       if (other === 'conflict') return other;
-      if (other !== undefined && isHeld(other)) return { number: other.number, isReplay: true };
+      if (other !== undefined && this.#isHeld(other)) return { number: other.number, isReplay: true };
       if (other !== undefined) await log.imports.take(other.number, owner);
       const number = other?.number ?? (await log.imports.begin(fingerprint, owner));
       await log.imports.keep(number, owner, { report });
@@ -150,13 +150,13 @@ export class Imports {
     const read = (log: { readonly imports: Pick<LogWriter['imports'], 'find'> }) => log.imports.find(number);
     const kept = await this.#parts.changes.read(read, this.#deadline);
     if (kept === undefined) return 'unknown';
-    if (kept.state === 'stored' || kept.state === 'undone') return knownOf(kept);
-    if (!isHeld(kept)) return 'gone';
+    if (kept.state === 'stored' || kept.state === 'undone') return this.#knownOf(kept);
+    if (!this.#isHeld(kept)) return 'gone';
     if (kept.state === 'checked')
       await this.#parts.changes.write((log) => log.imports.want(number, request), this.#deadline);
     const end = performance.now() + this.#parts.times.imports.answer;
     for (
-      let known: ImportKnown | undefined = { ...knownOf(kept), state: 'open' };
+      let known: ImportKnown | undefined = { ...this.#knownOf(kept), state: 'open' };
       ;
       known = await this.find(number)
     ) {
@@ -169,15 +169,15 @@ export class Imports {
   /** @returns undefined if there is no such import, or no longer. */
   async find(number: number): Promise<ImportKnown | undefined> {
     const job = this.#jobs.get(number);
-    if (job !== undefined) return knownOf(job);
+    if (job !== undefined) return this.#knownOf(job);
     const kept = await this.#parts.changes.read((log) => log.imports.find(number), this.#deadline);
-    return kept && knownOf(kept);
+    return kept && this.#knownOf(kept);
   }
 
   /** The newest imports of all processes, the newest first. */
   async newest(most: number): Promise<readonly ImportKnown[]> {
     const kept = await this.#parts.changes.read((log) => log.imports.newest(most), this.#deadline);
-    return kept.map((one) => knownOf(this.#jobs.get(one.number) ?? one));
+    return kept.map((one) => this.#knownOf(this.#jobs.get(one.number) ?? one));
   }
 
   /** Ends imports between two of their steps, and gives up all files. */
@@ -327,27 +327,31 @@ export class Imports {
     });
     await Promise.race([job.ended.promise, late]);
     clearTimeout(timer);
-    return knownOf(job);
+    return this.#knownOf(job);
+  }
+
+  /** Whether a process has its file, and works on it or waits for a request; or it has ended. */
+  #isHeld({ state, idle }: KeptImport): boolean {
+    return (
+      state === 'stored' ||
+      state === 'undone' ||
+      (state !== 'stopped' && idle < this.#parts.times.imports.lost)
+    );
+  }
+
+  #knownOf(found: Job | KeptImport): ImportKnown {
+    const { number, state, books } = found;
+    const isWanted = 'wanted' in found && state === 'checked' && found.wanted !== null;
+    const isOpen = state === 'open' || isWanted;
+    const isLost = isOpen && 'idle' in found && found.idle >= this.#parts.times.imports.lost;
+    const report = (found.report ?? emptyReport(null, false, {}, 0)) as ImportReport; // it was forgotten
+    return { number, books, state: isLost ? 'stopped' : isOpen ? 'open' : state, report };
   }
 }
 
 function fingerprintIn({ content }: Upload, { options, dryRun, corrections }: ImportRequest): string {
   const corrected = Object.keys(corrections).length > 0 ? [corrections] : [];
   return fingerprintOf(content, options, ...(dryRun ? ['check'] : []), ...corrected);
-}
-
-/** Whether a process has its file, and works on it or waits for a request; or it has ended. */
-function isHeld({ state, idle }: KeptImport): boolean {
-  return state === 'stored' || state === 'undone' || (state !== 'stopped' && idle < LOST);
-}
-
-function knownOf(found: Job | KeptImport): ImportKnown {
-  const { number, state, books } = found;
-  const isWanted = 'wanted' in found && state === 'checked' && found.wanted !== null;
-  const isOpen = state === 'open' || isWanted;
-  const isLost = isOpen && 'idle' in found && found.idle >= LOST;
-  const report = (found.report ?? emptyReport(null, false, {}, 0)) as ImportReport; // it was forgotten
-  return { number, books, state: isLost ? 'stopped' : isOpen ? 'open' : state, report };
 }
 
 function stopped(report: ImportReport): ImportReport {

@@ -7,6 +7,7 @@ import { because } from '../files/reasons.ts';
 import { shorten } from '../files/rows.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
 import type { Comparison, ImportWork, Load } from '../stores/load.ts';
+import type { Summary } from './summary.ts';
 
 /** The figures of a file. */
 export interface Figures {
@@ -31,22 +32,6 @@ export interface Outcome {
   readonly failure: unknown;
 }
 
-export interface ImportWatcher {
-  /**
-   * Called with refused records, and with how far the file was read: bytes and rows. Resolves when the next call may follow, or the
-   * process must end.
-   */
-  read(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
-  /** Called if the file cannot be read further. */
-  broken?(error: unknown): void;
-  /** Called when the file was read. */
-  comparing?(): void;
-  /** Called before anything is stored. */
-  compared?(figures: Figures, comparison: Comparison, load: Load): Promise<void>;
-  /** @param books how many are stored so far. */
-  stored?(books: number): void;
-}
-
 export interface ImportParts {
   readonly reading: Reading;
   readonly load: Load;
@@ -59,7 +44,10 @@ export interface ImportParts {
         assertNewest(): Promise<void>;
       })
     | undefined;
-  readonly watchers: readonly ImportWatcher[];
+  /** Gets what is found. */
+  readonly summary: Summary;
+  /** Called with rejected records, and with how far the file was read: bytes and rows. The next call follows when it has resolved. */
+  onRead?(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
   /** Texts in place of the wrong ones, by the lines of their records. */
   readonly corrections: Readonly<Record<string, string>>;
   /** Ends the work at a point where nothing is half done. */
@@ -70,7 +58,8 @@ export async function importBooks({
   reading,
   load,
   work,
-  watchers,
+  summary,
+  onRead,
   signal,
   corrections,
 }: ImportParts): Promise<Outcome> {
@@ -80,13 +69,17 @@ export async function importBooks({
   let stored = 0;
   let inputError: unknown;
   let failure: unknown;
+  const found = async (refused: readonly RefusedRecord[]) => {
+    summary.read(refused, position);
+    await onRead?.(refused, position, figures.rows);
+  };
   try {
     const batches = reading.batches[Symbol.asyncIterator]();
     for (;;) {
       const { value: batch } = await batches.next().catch((error: unknown) => {
         signal.throwIfAborted();
         inputError = error;
-        for (const watcher of watchers) watcher.broken?.(error);
+        summary.broken(error);
         return { value: undefined };
       });
       if (batch === undefined) break;
@@ -95,9 +88,9 @@ export async function importBooks({
       await load.add(books);
       figures = withBatch(figures, books, refused.length);
       ({ position } = batch);
-      for (const watcher of watchers) await watcher.read(refused, position, figures.rows);
+      await found(refused);
     }
-    for (const watcher of watchers) watcher.comparing?.();
+    summary.comparing();
     comparison = await load.compare(signal);
     for await (const rows of load.taken()) {
       const refused = rows.map(({ line, id, title, original }): RefusedRecord => {
@@ -111,14 +104,14 @@ export async function importBooks({
         };
       });
       figures = { ...figures, refused: figures.refused + refused.length };
-      for (const watcher of watchers) await watcher.read(refused, position, figures.rows);
+      await found(refused);
     }
-    for (const watcher of watchers) await watcher.compared?.(figures, comparison, load);
+    await summary.compared(figures, comparison, load);
     if (work !== undefined && (inputError === undefined || figures.rows > 0)) {
       const whole = { ...work, fingerprint: work.fingerprint() };
       await load.store(whole, signal, (_, books) => {
         stored = books;
-        for (const watcher of watchers) watcher.stored?.(books);
+        summary.stored(books);
       });
     }
   } catch (error) {

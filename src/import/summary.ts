@@ -13,7 +13,7 @@ import { shorten } from '../files/rows.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
 import type { Comparison, Load, Sample } from '../stores/load.ts';
 import { type GivenOptions, readOptions } from './options.ts';
-import type { Figures, ImportWatcher } from './pass.ts';
+import type { Figures } from './pass.ts';
 
 /** Rows of each kind that a report has; and refused ones, as long as their records have so many characters together. */
 const SHOWN_ROWS = 100;
@@ -29,9 +29,6 @@ const LONGEST_NAME = 1000;
 
 /** Characters. A longer text is not to be corrected in a field. */
 const LONGEST_CORRECTABLE = 2000;
-
-/** Milliseconds between two reports of progress. */
-const APART = 100;
 
 export interface RefusedRow {
   readonly line: number;
@@ -129,16 +126,18 @@ export function emptyReport(
 }
 
 /** Puts the report of one import together. */
-export class Summary implements ImportWatcher {
+export class Summary {
   #report: ImportReport;
   #reading: Reading | undefined;
   readonly #refused: RefusedRow[] = [];
   #characters = 0;
-  #reported = 0;
   readonly #onProgress: (report: ImportReport, books: number) => void;
 
-  /** @param report as it begins. */
-  constructor(report: ImportReport, onProgress: (report: ImportReport, books: number) => void) {
+  /**
+   * @param report as it begins.
+   * @param onProgress is called with how far it is, and how many books are stored.
+   */
+  constructor(report: ImportReport, onProgress: (report: ImportReport, books: number) => void = () => {}) {
     this.#report = report;
     this.#onProgress = onProgress;
   }
@@ -175,20 +174,20 @@ export class Summary implements ImportWatcher {
   }
 
   /** The figures come with the comparison: they add up at any time. */
-  async read(refused: readonly RefusedRecord[], position: number): Promise<void> {
+  read(refused: readonly RefusedRecord[], position: number): void {
     for (const record of refused) this.#add(record);
     this.#report = { ...this.#report, read: position, refused: this.#refused };
-    this.#progress();
+    this.#onProgress(this.#report, 0);
   }
 
   comparing(): void {
     this.#report = { ...this.#report, phase: 'comparing' };
-    this.#progress(0, true);
+    this.#onProgress(this.#report, 0);
   }
 
   stored(books: number): void {
     this.#report = { ...this.#report, phase: 'storing' };
-    this.#progress(books);
+    this.#onProgress(this.#report, books);
   }
 
   async compared(
@@ -247,12 +246,6 @@ export class Summary implements ImportWatcher {
       text: text.length > LONGEST_CORRECTABLE ? null : text,
       proposal: (isYear ? proposedYear(text)?.toString() : undefined) ?? null,
     });
-  }
-
-  #progress(books = 0, isDue = false): void {
-    if (!isDue && performance.now() < this.#reported + APART) return;
-    this.#reported = performance.now();
-    this.#onProgress(this.#report, books);
   }
 }
 

@@ -52,7 +52,12 @@ if (parentPort !== null) void serve(parentPort, workerData as ImportThreadData);
 async function serve(port: MessagePort, data: ImportThreadData): Promise<void> {
   const stop = new AbortController();
   const send = (message: ImportMessage) => port.postMessage(message);
-  const summary = new Summary(data.report, (report, books) => send({ report, books, isDone: false }));
+  let [due, phase] = [0, ''];
+  const summary = new Summary(data.report, (report, books) => {
+    if (report.phase === phase && performance.now() < due) return;
+    [due, phase] = [performance.now() + data.times.imports.progress, report.phase];
+    send({ report, books, isDone: false });
+  });
   // A thread that ended before anybody listened to it would be waited for without end.
   const isHeard = Promise.withResolvers<void>();
   port.on('message', (message) => (message === 'stop' ? stop.abort() : isHeard.resolve()));
@@ -103,7 +108,7 @@ async function load(
     assertNewest: () => store.assertNewest(),
   };
   try {
-    return await importBooks({ reading, load, work: storing, watchers: [summary], signal, corrections });
+    return await importBooks({ reading, load, work: storing, summary, signal, corrections });
   } finally {
     await load.close().catch(() => {});
   }

@@ -4,6 +4,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Writable } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { reasonOf } from '../error-words.ts';
 import { BodyIncomplete, type BodyTaker, BodyTooLarge, type IncomingStream } from '../http/body.ts';
 
@@ -93,52 +95,37 @@ export class Upload implements AsyncDisposable {
 
   async #take(request: IncomingStream, file: FileHandle): Promise<void> {
     const hash = createHash('sha256');
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    const waiting: Buffer[] = [];
-    let behind = 0;
-    let isOver = false;
-    const fail = (error: unknown) => {
-      isOver = true;
-      waiting.length = 0;
-      reject(error);
-    };
-    const write = async () => {
-      for (let bytes = waiting[0]; bytes !== undefined; bytes = waiting[0]) {
-        hash.update(bytes);
-        await file.appendFile(bytes);
-        waiting.shift();
-        const wasFull = behind > BEHIND;
-        behind -= bytes.length;
-        if (wasFull && behind <= BEHIND) request.resumeBody();
-      }
-      if (isOver) resolve();
-    };
+    const bytes = new Writable({
+      highWaterMark: BEHIND,
+      write(some, _, done) {
+        file.appendFile(some).then(
+          () => done(),
+          (error) => done(new NoRoomForFile(reasonOf(error))),
+        );
+      },
+    });
     const taker: BodyTaker = {
       least: LEAST,
       get isFull() {
-        return behind > BEHIND;
+        return bytes.writableNeedDrain;
       },
-      take: (bytes) => {
-        if (isOver) return;
+      take: (some) => {
+        if (bytes.destroyed) return;
         try {
-          this.#makeRoom(this.size + bytes.length);
+          this.#makeRoom(this.size + some.length);
         } catch (error) {
-          return fail(error);
+          bytes.destroy(error as Error);
+          return;
         }
-        this.size += bytes.length;
-        behind += bytes.length;
-        waiting.push(bytes);
-        if (waiting.length === 1) write().catch((error) => fail(new NoRoomForFile(reasonOf(error))));
+        this.size += some.length;
+        hash.update(some);
+        bytes.write(some);
       },
-      end: (isWhole) => {
-        if (isOver) return;
-        if (!isWhole) return fail(new BodyIncomplete());
-        isOver = true;
-        if (waiting.length === 0) resolve();
-      },
+      end: (isWhole) => void (isWhole ? bytes.end() : bytes.destroy(new BodyIncomplete())),
     };
+    bytes.on('drain', () => request.resumeBody());
     request.takeBody(taker);
-    await promise;
+    await finished(bytes);
     this.content = hash.digest('hex');
   }
 

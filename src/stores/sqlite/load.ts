@@ -5,7 +5,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { setTimeout as pause, setImmediate } from 'node:timers/promises';
 import { FIELD_NAMES } from '../../books/book.ts';
 import type { LogWriter } from '../../books/change-log.ts';
-import { type KeptImport, LOST, NoLongerOpen } from '../../books/kept-imports.ts';
+import { type KeptImport, NoLongerOpen } from '../../books/kept-imports.ts';
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
 import { assertAllTaken } from '../bulk.ts';
@@ -157,7 +157,7 @@ export class SqliteLoad extends RowsAside implements Load {
         const { imports } = this.#target.logWriter;
         if (number !== undefined) return imports.find(number);
         const other = await imports.unfinished(fingerprint);
-        if (other?.state === 'open' && other.idle < LOST) return undefined; // its process works on it, or has just died
+        if (other?.state === 'open' && other.idle < this.#target.times.importLost) return undefined; // its process works on it, or has just died
         if (other !== undefined) await imports.take(other.number, owner);
         const begun = other?.number ?? (await imports.begin(fingerprint, owner));
         await imports.keep(begun, owner, { report: work.report(false) });

@@ -14,7 +14,7 @@ import { counted } from '../terminal/counted.ts';
 import { writeLine } from '../terminal/printable.ts';
 import { Progress, type Screen } from '../terminal/progress.ts';
 import { untilRead } from '../terminal/until-read.ts';
-import type { ImportWatcher, Outcome } from './pass.ts';
+import type { Outcome } from './pass.ts';
 import { type Output, Rejects } from './rejects.ts';
 
 /** Rejected rows that a terminal shows; a pipe gets all of them. */
@@ -40,7 +40,7 @@ const REMARKS = [
   ],
 ] as const;
 
-export interface ReportOptions {
+export interface OutputOptions {
   /** The name of the file in messages. */
   readonly name: string;
   /** The name of the store in messages. */
@@ -54,13 +54,13 @@ export interface ReportOptions {
   readonly rejects: string | undefined;
 }
 
-interface ReportOutput extends Screen, Output {
+interface Streams extends Screen, Output {
   readonly stderr: Screen['stderr'] & Pick<NodeJS.WriteStream, 'writableLength'>;
 }
 
-export class ImportReport implements ImportWatcher {
-  readonly #output: ReportOutput;
-  readonly #options: ReportOptions;
+export class ImportOutput {
+  readonly #output: Streams;
+  readonly #options: OutputOptions;
   readonly #rejects: Rejects | undefined;
   readonly #progress: Progress;
   readonly #reading: Reading;
@@ -70,7 +70,7 @@ export class ImportReport implements ImportWatcher {
    * Prints how the file is interpreted.
    * @throws OperatorError when no file of rejected rows can be created.
    */
-  constructor(output: ReportOutput, reading: Reading, options: ReportOptions) {
+  constructor(output: Streams, reading: Reading, options: OutputOptions) {
     this.#output = output;
     this.#options = options;
     this.#reading = reading;
