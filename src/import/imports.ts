@@ -12,6 +12,7 @@ import type { IncomingStream } from '../http/body.ts';
 import type { Log } from '../log/log.ts';
 import { startThread } from '../thread.ts';
 import type { Times } from '../times.ts';
+import { within } from '../within.ts';
 import { fingerprintOf, type GivenOptions } from './options.ts';
 import { emptyReport, type ImportReport, isStopped, isUnreadable } from './summary.ts';
 import type { ImportMessage, ImportThreadData } from './thread.ts';
@@ -147,22 +148,17 @@ export class Imports {
       if (job.state === 'checked' || job.state === 'stopped') await this.#restart(job, next);
       return this.#answerOf(job);
     }
-    const read = (log: { readonly imports: Pick<LogWriter['imports'], 'find'> }) => log.imports.find(number);
-    const kept = await this.#parts.changes.read(read, this.#deadline);
+    const kept = await this.#parts.changes.read((log) => log.imports.find(number), this.#deadline);
     if (kept === undefined) return 'unknown';
     if (kept.state === 'stored' || kept.state === 'undone') return this.#knownOf(kept);
     if (!this.#isHeld(kept)) return 'gone';
     if (kept.state === 'checked')
       await this.#parts.changes.write((log) => log.imports.want(number, request), this.#deadline);
-    const end = performance.now() + this.#parts.times.imports.answer;
-    for (
-      let known: ImportKnown | undefined = { ...this.#knownOf(kept), state: 'open' };
-      ;
-      known = await this.find(number)
-    ) {
+    const { answer, poll } = this.#parts.times.imports;
+    for (const end = performance.now() + answer; ; await pause(poll)) {
+      const known = await this.find(number);
       if (known === undefined) return 'unknown';
       if (known.state !== 'open' || performance.now() > end) return known;
-      await pause(this.#parts.times.imports.poll);
     }
   }
 
@@ -321,12 +317,7 @@ export class Imports {
   }
 
   async #answerOf(job: Job): Promise<ImportKnown> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, this.#parts.times.imports.answer);
-    });
-    await Promise.race([job.ended.promise, late]);
-    clearTimeout(timer);
+    await within(this.#parts.times.imports.answer, job.ended.promise);
     return this.#knownOf(job);
   }
 
