@@ -21,25 +21,16 @@ export interface Columns extends Readonly<Partial<Record<Field, string | undefin
 export class NoTitleColumn extends OperatorError {
   /** Of all columns. */
   readonly names: readonly string[];
+  /** The first records, as `Reading` has them. */
+  readonly first: readonly (readonly string[])[];
   /** The line, if they are the first row of a table: it may be a record, or stand above the header. */
   readonly line: number | undefined;
-  /** The first records, as `Reading` has them. */
-  first: readonly (readonly string[])[] = [];
 
-  constructor(names: readonly string[], line: number | undefined) {
+  constructor(names: readonly string[], first: NoTitleColumn['first'], line: number | undefined) {
     super(`There is no column for the title; set --title, --author and --year: ${list(names)}`);
     this.names = names;
+    this.first = first;
     this.line = line;
-  }
-}
-
-/** @throws NoTitleColumn with the first records. */
-export function withFirst<Result>(first: NoTitleColumn['first'], work: () => Result): Result {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof NoTitleColumn) error.first = first;
-    throw error;
   }
 }
 
@@ -149,10 +140,15 @@ const SHOWN_LENGTH = 40;
 
 /**
  * @param names of all columns; of equal names, the first one counts.
- * @param line of the names, if they are the first row of a table.
+ * @param first records, and the line of the names, if they are the first row of a table: for a person who has to say what they are.
  * @throws OperatorError; NoTitleColumn
  */
-export function findColumns(names: readonly string[], wanted: WantedColumns, line?: number): Columns {
+export function findColumns(
+  names: readonly string[],
+  wanted: WantedColumns,
+  first: NoTitleColumn['first'] = [],
+  line?: number,
+): Columns {
   const byPlainName = new Map(names.toReversed().map((name) => [plain(name), name]));
   const firstOf = (usualNames: readonly string[]) =>
     usualNames.map((usual) => byPlainName.get(usual)).find((found) => found !== undefined);
@@ -175,32 +171,10 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, lin
     ...found,
     kinds: names.filter((name) => KINDS.has(plain(name)) && !Object.values(found).includes(name)),
     otherYears: wanted.year === undefined ? [...years].filter((name) => name !== year) : [],
-    isExport: keepsIds(
-      names.filter((name) => name !== ''), // spreadsheets leave delimiters behind
-      undefined,
-    ),
+    isExport: keepsIds(names, undefined),
   };
-  if (columns.title === undefined) throw new NoTitleColumn(names, line);
+  if (columns.title === undefined) throw new NoTitleColumn(names, first, line);
   return columns;
-}
-
-/** The first year that is not 0, and its column. */
-export function firstYear<Year>(
-  { year: column, otherYears }: Columns,
-  read: (column: string | undefined) => Year,
-): readonly [Year | 0, string | undefined] {
-  const year = read(column);
-  if (year !== 0) return [year, column];
-  for (const other of otherYears) {
-    const found = read(other);
-    if (found !== 0) return [found, other];
-  }
-  return [0, column];
-}
-
-/** Whether a name is usual for the title, and for nothing else. */
-export function isTitle(name: string): boolean {
-  return plain(name) !== 'name' && USUAL_NAMES.title.includes(plain(name));
 }
 
 /** Of all columns that are used. */
@@ -217,10 +191,10 @@ export function namesOf(columns: Columns): string[] {
  */
 export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | undefined): boolean {
   if (wanted === undefined) {
-    const own = names.filter((name) => name !== REFUSED);
+    const own = names.filter((name) => name !== REFUSED && name !== ''); // spreadsheets leave delimiters behind
     // The records of a file of JSON may lack keys, and have them in any order.
     const areRejected =
-      own.length < names.length && own.includes('id') && own.every((name) => EXPORTED.includes(name));
+      names.includes(REFUSED) && own.includes('id') && own.every((name) => EXPORTED.includes(name));
     return areRejected || own.join() === EXPORTED.join();
   }
   if (wanted === 'keep' && !names.includes('id')) {

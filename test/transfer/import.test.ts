@@ -391,7 +391,7 @@ describe('import', () => {
 2 export.csv --on-duplicate add → The ids of the file are kept… needs --ids new.
 1 header.csv → …Nothing was imported: header.csv has no rows.
 1 refused.csv → …Nothing was imported: every row was rejected.
-1 latin.csv → …latin.csv: Line 2 is not UTF-8 text: … --encoding windows-1252.
+1 latin.csv → …latin.csv: Line 2 is not UTF-8 text: … --encoding windows-1252 … with iconv.
 1 refused.csv --rejects none/a.csv → …There is no folder none for rejected rows.
 1 refused.csv --rejects export.csv/a → …Rejected rows cannot be written to … another file.`;
   test('an impossible import is refused in one sentence, and stores nothing', async () => {
