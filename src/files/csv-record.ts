@@ -12,8 +12,6 @@ export const MOST_FIELDS = 10_000;
 
 const [TAB, LF, CR, BLANK, QUOTE] = [9, 10, 13, 32, 34];
 
-const LINE_END = /[\r\n]/;
-
 export interface CsvRecord {
   /** The contents of its fields; of a malformed one, the text as it stands. */
   readonly fields: readonly string[];
@@ -23,13 +21,6 @@ export interface CsvRecord {
   readonly next: number;
   /** What is wrong with which field. */
   readonly fault: { readonly field: number; readonly reason: Reason } | undefined;
-}
-
-/** A field in quotes: its content, where it ends, and what is wrong with it. */
-interface Quoted {
-  readonly content: string;
-  readonly end: number;
-  readonly reason?: Reason;
 }
 
 /** Whether a quote is never closed: it takes all that follows. */
@@ -88,26 +79,30 @@ export function readRecord(
     if (count <= MOST_FIELDS) fields.push(quoted === undefined ? text.slice(from, end) : quoted.content);
   } while (text.charCodeAt(end) === code && count < most);
   if (count > MOST_FIELDS) fault = { field: count, reason: because('field-many', count) };
-  if (text.charCodeAt(end) !== CR) return { fields, end, next: Math.min(end + 1, text.length), fault };
-  if (end + 1 === text.length && !ended) return undefined; // an LF may follow
-  return { fields, end, next: text.charCodeAt(end + 1) === LF ? end + 2 : end + 1, fault };
+  const isCr = text.charCodeAt(end) === CR;
+  if (isCr && end + 1 === text.length && !ended) return undefined; // an LF may follow
+  const isCrLf = isCr && text.charCodeAt(end + 1) === LF;
+  return { fields, end, next: Math.min(end + (isCrLf ? 2 : 1), text.length), fault };
 }
 
-/** @returns undefined if the quotes of the field are ordinary characters; null if more text is needed. */
+/**
+ * @returns the content of a field in quotes, where it ends, and what is wrong with it; undefined if its quotes are ordinary
+ *   characters; null if more text is needed.
+ */
 function readQuoted(
   text: string,
   start: number,
   delimiter: string,
   isCsv: boolean,
   ended: boolean,
-): Quoted | undefined | null {
+): { content: string; end: number; reason?: Reason } | undefined | null {
   const code = delimiter.charCodeAt(0);
   const open = isCsv ? afterBlanks(text, start, code) : start;
   if (text.charCodeAt(open) !== QUOTE) return undefined;
   const mayBeOrdinary = open > start || !isCsv;
   const close = closeOf(text, open);
   const content = text.slice(open + 1, close === -1 ? text.length : close - 1);
-  if (mayBeOrdinary && (isCsv || content.includes(delimiter)) && LINE_END.test(content)) return undefined;
+  if (mayBeOrdinary && (isCsv || content.includes(delimiter)) && /[\r\n]/.test(content)) return undefined;
   const end = close === -1 ? text.length : afterBlanks(text, close, code);
   if (end === text.length && !ended) return null;
   if (close !== -1 && (end === text.length || isEnd(text.charCodeAt(end), code))) {

@@ -146,7 +146,7 @@ function batchesOf(input: TextInput, table: Table): Reading['batches'] {
     return {
       line,
       column: fault && names[fault.field],
-      value: fault === undefined ? '' : shorten(fields[fault.field]),
+      value: shorten(fault && fields[fault.field]),
       reason:
         fault?.reason ??
         (isJoined ? because('rows-joined', lines) : because('field-count', fields.length, names.length)),

@@ -131,16 +131,13 @@ function encodingOf([one, two, three, four]: Uint8Array): string | undefined {
 
 /** @throws InvalidOption if there is no such encoding, or it would not be decoded exactly. */
 export function decoderOf(label: string, fatal: boolean): TextDecoder {
-  let decoder: TextDecoder;
   try {
-    decoder = new TextDecoder(label, { ignoreBOM: true, fatal });
+    const decoder = new TextDecoder(label, { ignoreBOM: true, fatal });
+    if (EXACT.test(decoder.encoding)) return decoder;
   } catch {
-    throw new InvalidOption(
-      `There is no encoding "${label}": use one such as utf-8, utf-16le or windows-1252, or convert the file to UTF-8 with iconv.`,
-    );
+    // There is no such encoding.
   }
-  if (EXACT.test(decoder.encoding)) return decoder;
   throw new InvalidOption(
-    `The encoding "${label}" is not supported: convert the file to UTF-8 with iconv first.`,
+    `The encoding "${label}" is not supported: use one such as utf-8, utf-16le or windows-1252, or convert the file to UTF-8 with iconv.`,
   );
 }

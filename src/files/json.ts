@@ -48,7 +48,9 @@ export const jsonArray: Format = {
   async read(input, options) {
     const records = recordsOf(await readArray(input));
     let read = 0;
-    return readingOf(jsonArray, input, options, records, () => records[read++]);
+    const reading = readingOf(jsonArray, input, options, records, () => records[read++]);
+    input.text = ''; // for the garbage collector
+    return reading;
   },
 };
 
@@ -149,9 +151,7 @@ function readingOf(
   next: (input: TextInput) => JsonRecord | undefined,
 ): Omit<Reading, 'encoding'> {
   const objects = first.map(({ value }) => value).filter(isJsonObject);
-  const found = new Set<string>();
-  for (const object of objects) for (const name of Object.keys(object)) found.add(name);
-  const names = [...found];
+  const names = [...new Set(objects.flatMap((object) => Object.keys(object)))];
   const [one] = first;
   if (one !== undefined && names.length === 0)
     throw new OperatorError(

@@ -31,9 +31,7 @@ const SENTENCES = {
   'several-records': (count) =>
     `is ${count} records instead of one: save the refused rows and import that file`,
   'no-title': () => 'has no title',
-  'year-future': () => 'this year is yet to come',
-  'year-early': () => 'in this year, there were no books',
-  'year-short': () => 'the year may be short for another one',
+  'year-unlikely': () => 'has an unlikely year',
 } satisfies Record<string, (one: string | number, other: string | number) => string>;
 
 export type ReasonCode = keyof typeof SENTENCES;
@@ -48,22 +46,16 @@ export function because(code: ReasonCode, ...values: readonly (string | number)[
   return { code, values };
 }
 
-/** Such as `is not a whole number`. */
+/** Such as `is not a JSON object`. */
 export function sentenceOf({ code, values: [one = '', other = ''] }: Reason): string {
   return SENTENCES[code](one, other);
 }
 
-/** An earlier year, or a year AD of one or two digits, is more often a mistake than a year. */
-const EARLIEST = -3000;
-const SHORTEST = 100;
-
-/** Years from now for which a book may be announced. */
-const ANNOUNCED = 5;
-
-/** @returns why a person should look at a book before it is stored: a mistake is more likely. */
+/** @returns why a person should look at a book before it is stored: a mistake is more likely than such a title or year. */
 export function doubtOf({ title, year }: Pick<BookFields, 'title' | 'year'>): ReasonCode | undefined {
   if (title.trim() === '') return 'no-title';
-  if (year > 2031 && year > new Date().getFullYear() + ANNOUNCED) return 'year-future'; // making a date takes time
-  if (year < EARLIEST) return 'year-early';
-  return year > 0 && year < SHORTEST ? 'year-short' : undefined;
+  const isShort = year > 0 && year < 100;
+  // Books are announced for the next five years. The first comparison saves making a date.
+  const isFuture = year > 2031 && year > new Date().getFullYear() + 5;
+  return year < -3000 || isShort || isFuture ? 'year-unlikely' : undefined;
 }
