@@ -150,11 +150,11 @@ export function findColumns(
   line?: number,
 ): Columns {
   const byPlainName = new Map(names.toReversed().map((name) => [plain(name), name]));
-  const firstOf = (usualNames: readonly string[]) =>
-    usualNames.map((usual) => byPlainName.get(usual)).find((found) => found !== undefined);
+  const namedAs = (usualNames: readonly string[]) =>
+    usualNames.map((usual) => byPlainName.get(usual)).filter((found) => found !== undefined);
   const find = (field: Field) => {
     const name = wanted[field];
-    if (name === undefined) return firstOf(USUAL_NAMES[field]);
+    if (name === undefined) return namedAs(USUAL_NAMES[field])[0];
     if (name === null) return undefined;
     const found = names.includes(name) ? name : byPlainName.get(plain(name));
     if (found === undefined)
@@ -163,9 +163,7 @@ export function findColumns(
   };
   const year = find('year');
   const isZotero = year !== undefined && plain(year) === 'publicationyear';
-  const publications = [...PUBLICATIONS, ...(isZotero ? ['date'] : [])];
-  const published = publications.map((usual) => byPlainName.get(usual));
-  const years = new Set(published.filter((name) => name !== undefined));
+  const years = new Set(namedAs([...PUBLICATIONS, ...(isZotero ? ['date'] : [])]));
   const found = Object.fromEntries(FIELD_NAMES.map((field) => [field, find(field)]));
   const columns: Columns = {
     ...found,

@@ -45,7 +45,7 @@ const PRINTING =
 
 /** `昭和12年`, `昭12`, `S12`, `Showa 12`, `民國99`: a year of an era of East Asia has three digits at most. */
 const ERA_OF_EAST_ASIA =
-  '(?:(?!公元|西元|西[暦历曆]|[紀纪]元)\\p{sc=Han}{2,4}|[明大昭平令民mtshr]\\.?|meiji|taish?[oō]|sh[oō]wa|heisei|reiwa|roc)\\s?(?:\\d{1,3}|元)年?';
+  '(?:(?!公元|西元|西[暦历曆]|[紀纪]元)\\p{sc=Han}{2,4}|[明大昭平令民mtshr㍻-㍾㋿]|meiji|taish?[oō]|sh[oō]wa|heisei|reiwa|roc)\\.?\\s?(?:\\d{1,3}|元)年?';
 
 /** Forms whose group `year` is the year. Brackets, and signs of doubt and full stops at the end, are removed before. */
 const FORMS: readonly RegExp[] = [
@@ -74,9 +74,11 @@ const FORMS: readonly RegExp[] = [
   new RegExp(`^(?<year>\\d{4})年?\\s?[[(]${ERA_OF_EAST_ASIA}(?:[\\])]年)?$`, 'u'),
 ];
 
-/** Before or after the common era, without blanks and full stops: `44 v. Chr.`, `公元前44年`, `44 до н. э.`. */
-const ERA =
-  /^(?:circa|ca?)?(?:(ad|ms|公元|西元|西[暦历曆]|서기|คศ)|(bc|mö|公元前|西元前|[紀纪]元前|前|기원전))?(\d{1,6})[年년]?(?:(ad|ce|jaa|nchr|apj-?c|dc|нэ|ne|nl|م|ميلادية?|میلادی)|(bce?|eaa|vchr|avj-?c|ac|донэ|pne|přnl|fkr|قم))?$/;
+/** Of the common era, and before it, without blanks and full stops: `79 n. Chr.`, `公元前44年`, `44 до н. э.`. */
+const AD =
+  /^(?:circa|ca?)?(?:(?:ad|ms|公元|西元|西[暦历曆]|서기|คศ)(\d{1,6})[年년]?|(\d{1,6})[年년]?(?:ad|ce|jaa|nchr|apj-?c|dc|нэ|ne|nl|م|ميلادية?|میلادی))$/;
+const BC =
+  /^(?:circa|ca?)?(?:(?:bc|mö|公元前|西元前|[紀纪]元前|前|기원전)(\d{1,6})[年년]?|(\d{1,6})[年년]?(?:bce?|eaa|vchr|avj-?c|ac|донэ|pne|přnl|fkr|قم))$/;
 
 /** Words of dates other than months. */
 const DATE_WORDS = new Set(
@@ -136,7 +138,7 @@ export function readYear(text: string): number | ReasonCode {
   if (NO_YEAR.test(simple) || UNDEFINED.test(simple)) return 0;
   const newYear = newYearIn(simple);
   if (newYear !== undefined) return newYear;
-  const year = DECADE.test(simple) ? undefined : (readDate(withoutBrackets(simple)) ?? readTwice(simple));
+  const year = DECADE.test(simple) ? undefined : (readDate(simple) ?? readTwice(simple));
   return year === undefined || (OTHER_DIGITS.test(trimmed) && !isLikely(year)) ? 'year-unclear' : year;
 }
 
@@ -175,33 +177,24 @@ function simplified(text: string): string {
 }
 
 function readTwice(text: string): number | undefined {
-  const [one, other, ...others] = text.split(BETWEEN_YEARS).map((part) => readDate(withoutBrackets(part)));
+  const [one, other, ...others] = text.split(BETWEEN_YEARS).map(readDate);
   return one === other && others.length === 0 ? one : undefined;
 }
 
-function withoutBrackets(text: string): string {
-  return text
+function readDate(text: string): number | undefined {
+  const date = text
     .replace('(c)', '©')
     .replace(/^[[(〔]\s*/, '')
     .replace(/[\s.,;?~\])〕]+$/, '');
-}
-
-function readDate(text: string): number | undefined {
   for (const form of FORMS) {
-    const year = form.exec(text)?.groups?.year;
+    const year = form.exec(date)?.groups?.year;
     if (year !== undefined) return Number(year);
   }
-  const numbersApart = text.replaceAll(/(?<=\d)[\s.]+(?=\d)/g, '|');
-  const match = ERA.exec(numbersApart.replaceAll(/[\s.]+/g, ''));
-  return match === null ? readWords(text) : readEra(match);
-}
-
-/** Neither era has a year 0. */
-function readEra([, adBefore, bcBefore, number, adAfter, bcAfter]: RegExpExecArray): number | undefined {
-  const year = Number(number);
-  const marks = [adBefore, bcBefore, adAfter, bcAfter].filter((mark) => mark !== undefined);
-  if (year === 0 || marks.length !== 1) return undefined;
-  return bcBefore === undefined && bcAfter === undefined ? year : -year;
+  const compact = date.replaceAll(/(?<=\d)[\s.]+(?=\d)/g, '|').replaceAll(/[\s.]+/g, '');
+  const [, adBefore, adAfter] = AD.exec(compact) ?? [];
+  const [, bcBefore, bcAfter] = BC.exec(compact) ?? [];
+  // Neither era has a year 0.
+  return Number(adBefore ?? adAfter) || -Number(bcBefore ?? bcAfter) || readWords(date);
 }
 
 /** `June 26, 1997`, `26-Jun-1997`, `16 de julio de 2019`, `1997 Juni`, `Spring 1999`, `1er trim. 1999`: one year, one day at most. */

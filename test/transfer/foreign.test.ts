@@ -1,5 +1,5 @@
 // Files that are refused as a whole, with the name of what they are and the way to import their books: formats that are not
-// read, by their beginning, and JSON whose books are elsewhere in it.
+// read, by their beginning, and JSON whose books are within other objects.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
