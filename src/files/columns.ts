@@ -65,10 +65,9 @@ const YEARS_OF_THE_EDITION = wordsOf(`
 /**
  * The usual names, of programs and of tables in other languages; the first one that the file has wins. Case, accents, and
  * every character other than letters and digits are ignored: `Original Publication Year` is `original_publication_year`,
- * `Autor(a)` is `AUTORA`. The year of the work is preferred. Where a
- * year is missing, that of another column replaces it if its name speaks of a publication: beside a year, `Date` may be the
- * day when a book was read. Dates at which a book was read, added or entered (`Date Read`, `timestamp`,
- * `Entry Date`) are not years, nor is Project Gutenberg's `Issued`, its own date.
+ * `Autor(a)` is `AUTORA`. The year of the work is preferred. Where a year is missing, that of another column replaces it if
+ * its name speaks of a publication: beside a year, `Date` may be the day when a book was read. Dates at which a book was read,
+ * added or entered (`Date Read`, `timestamp`, `Entry Date`) are not years, nor is Project Gutenberg's `Issued`, its own date.
  */
 const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
   // "Name" is last: in other languages, it is often that of a person.
@@ -161,10 +160,10 @@ export function findColumns(
       throw new OperatorError(`There is no column "${name}" for the ${field}: ${list(names)}`);
     return found;
   };
-  const year = find('year');
+  const found = Object.fromEntries(FIELD_NAMES.map((field) => [field, find(field)]));
+  const { year } = found;
   const isZotero = year !== undefined && plain(year) === 'publicationyear';
   const years = new Set(namedAs([...PUBLICATIONS, ...(isZotero ? ['date'] : [])]));
-  const found = Object.fromEntries(FIELD_NAMES.map((field) => [field, find(field)]));
   const columns: Columns = {
     ...found,
     kinds: names.filter((name) => KINDS.has(plain(name)) && !Object.values(found).includes(name)),

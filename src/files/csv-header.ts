@@ -3,7 +3,7 @@
 import { FIELD_NAMES } from '../books/book.ts';
 import { OperatorError } from '../operator-error.ts';
 import { findColumns, type WantedColumns, withoutReasons } from './columns.ts';
-import { type CsvRecord, MOST_FIELDS, readRecord, recordsIn } from './csv-record.ts';
+import { MOST_FIELDS, readRecord, recordsIn } from './csv-record.ts';
 import type { ReadingOptions } from './format.ts';
 import type { TextInput } from './text-input.ts';
 
@@ -71,17 +71,9 @@ export async function readHeader(input: TextInput, options: ReadingOptions): Pro
   return { names, delimiter, line, text, above };
 }
 
-/** A row as it is if it is the header. */
-interface Row extends CsvRecord {
-  readonly delimiter: string;
-  readonly start: number;
-  /** How many of its columns are known to be those of books; 0 if it is not the header. */
-  readonly known: number;
-}
-
-function rowsOf(input: TextInput, delimiter: string, most: number, title: WantedColumns['title']): Row[] {
-  const rows = recordsIn(input, delimiter).take(most);
-  return Array.from(rows, (row) => {
+/** The first rows. `known` is how many columns of each are known to be those of books; 0 if it is not the header. */
+function rowsOf(input: TextInput, delimiter: string, most: number, title: WantedColumns['title']) {
+  return Array.from(recordsIn(input, delimiter).take(most), (row) => {
     const known = row.fault?.reason.code.startsWith('quote') ? 0 : knownIn(row.fields, title);
     // A row other than the first needs a second sign: another column, no other field, or a title that the caller names.
     const isAlone = row.fields.filter((name) => name.trim() !== '').length === 1;

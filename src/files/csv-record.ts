@@ -60,7 +60,6 @@ export function readRecord(
   most = Number.POSITIVE_INFINITY,
 ): CsvRecord | undefined {
   const code = delimiter.charCodeAt(0);
-  const isCsv = hasQuoting(delimiter);
   const fields: string[] = [];
   let count = 0;
   let fault: CsvRecord['fault'];
@@ -69,7 +68,7 @@ export function readRecord(
     const from = end + 1;
     const first = text.charCodeAt(from);
     const mayBeQuoted = first === QUOTE || first === BLANK;
-    const quoted = mayBeQuoted ? readQuoted(text, from, delimiter, isCsv, ended) : undefined;
+    const quoted = mayBeQuoted ? readQuoted(text, from, delimiter, ended) : undefined;
     if (quoted === null) return undefined;
     end = quoted === undefined ? endOf(text, from, code) : quoted.end;
     if (end === text.length && !ended) return undefined;
@@ -93,10 +92,10 @@ function readQuoted(
   text: string,
   start: number,
   delimiter: string,
-  isCsv: boolean,
   ended: boolean,
 ): { content: string; end: number; reason?: Reason } | undefined | null {
   const code = delimiter.charCodeAt(0);
+  const isCsv = hasQuoting(delimiter);
   const open = isCsv ? afterBlanks(text, start, code) : start;
   if (text.charCodeAt(open) !== QUOTE) return undefined;
   const mayBeOrdinary = open > start || !isCsv;
