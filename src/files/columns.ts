@@ -21,25 +21,16 @@ export interface Columns extends Readonly<Partial<Record<Field, string | undefin
 export class NoTitleColumn extends OperatorError {
   /** Of all columns. */
   readonly names: readonly string[];
+  /** The first records, as `Reading` has them. */
+  readonly first: readonly (readonly string[])[];
   /** The line, if they are the first row of a table: it may be a record, or stand above the header. */
   readonly line: number | undefined;
-  /** The first records, as `Reading` has them. */
-  first: readonly (readonly string[])[] = [];
 
-  constructor(names: readonly string[], line: number | undefined) {
+  constructor(names: readonly string[], first: NoTitleColumn['first'], line: number | undefined) {
     super(`There is no column for the title; set --title, --author and --year: ${list(names)}`);
     this.names = names;
+    this.first = first;
     this.line = line;
-  }
-}
-
-/** @throws NoTitleColumn with the first records. */
-export function withFirst<Result>(first: NoTitleColumn['first'], work: () => Result): Result {
-  try {
-    return work();
-  } catch (error) {
-    if (error instanceof NoTitleColumn) error.first = first;
-    throw error;
   }
 }
 
@@ -74,10 +65,9 @@ const YEARS_OF_THE_EDITION = wordsOf(`
 /**
  * The usual names, of programs and of tables in other languages; the first one that the file has wins. Case, accents, and
  * every character other than letters and digits are ignored: `Original Publication Year` is `original_publication_year`,
- * `Autor(a)` is `AUTORA`. The year of the work is preferred. Where a
- * year is missing, that of another column replaces it if its name speaks of a publication: beside a year, `Date` may be the
- * day when a book was read. Dates at which a book was read, added or entered (`Date Read`, `timestamp`,
- * `Entry Date`) are not years, nor is Project Gutenberg's `Issued`, its own date.
+ * `Autor(a)` is `AUTORA`. The year of the work is preferred. Where a year is missing, that of another column replaces it if
+ * its name speaks of a publication: beside a year, `Date` may be the day when a book was read. Dates at which a book was read,
+ * added or entered (`Date Read`, `timestamp`, `Entry Date`) are not years, nor is Project Gutenberg's `Issued`, its own date.
  */
 const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
   // "Name" is last: in other languages, it is often that of a person.
@@ -149,58 +139,39 @@ const SHOWN_LENGTH = 40;
 
 /**
  * @param names of all columns; of equal names, the first one counts.
- * @param line of the names, if they are the first row of a table.
+ * @param first records, and the line of the names, if they are the first row of a table: for a person who has to say what they are.
  * @throws OperatorError; NoTitleColumn
  */
-export function findColumns(names: readonly string[], wanted: WantedColumns, line?: number): Columns {
+export function findColumns(
+  names: readonly string[],
+  wanted: WantedColumns,
+  first: NoTitleColumn['first'] = [],
+  line?: number,
+): Columns {
   const byPlainName = new Map(names.toReversed().map((name) => [plain(name), name]));
-  const firstOf = (usualNames: readonly string[]) =>
-    usualNames.map((usual) => byPlainName.get(usual)).find((found) => found !== undefined);
+  const namedAs = (usualNames: readonly string[]) =>
+    usualNames.map((usual) => byPlainName.get(usual)).filter((found) => found !== undefined);
   const find = (field: Field) => {
     const name = wanted[field];
-    if (name === undefined) return firstOf(USUAL_NAMES[field]);
+    if (name === undefined) return namedAs(USUAL_NAMES[field])[0];
     if (name === null) return undefined;
     const found = names.includes(name) ? name : byPlainName.get(plain(name));
     if (found === undefined)
       throw new OperatorError(`There is no column "${name}" for the ${field}: ${list(names)}`);
     return found;
   };
-  const year = find('year');
-  const isZotero = year !== undefined && plain(year) === 'publicationyear';
-  const publications = [...PUBLICATIONS, ...(isZotero ? ['date'] : [])];
-  const published = publications.map((usual) => byPlainName.get(usual));
-  const years = new Set(published.filter((name) => name !== undefined));
   const found = Object.fromEntries(FIELD_NAMES.map((field) => [field, find(field)]));
+  const { year } = found;
+  const isZotero = year !== undefined && plain(year) === 'publicationyear';
+  const years = new Set(namedAs([...PUBLICATIONS, ...(isZotero ? ['date'] : [])]));
   const columns: Columns = {
     ...found,
     kinds: names.filter((name) => KINDS.has(plain(name)) && !Object.values(found).includes(name)),
     otherYears: wanted.year === undefined ? [...years].filter((name) => name !== year) : [],
-    isExport: keepsIds(
-      names.filter((name) => name !== ''), // spreadsheets leave delimiters behind
-      undefined,
-    ),
+    isExport: keepsIds(names, undefined),
   };
-  if (columns.title === undefined) throw new NoTitleColumn(names, line);
+  if (columns.title === undefined) throw new NoTitleColumn(names, first, line);
   return columns;
-}
-
-/** The first year that is not 0, and its column. */
-export function firstYear<Year>(
-  { year: column, otherYears }: Columns,
-  read: (column: string | undefined) => Year,
-): readonly [Year | 0, string | undefined] {
-  const year = read(column);
-  if (year !== 0) return [year, column];
-  for (const other of otherYears) {
-    const found = read(other);
-    if (found !== 0) return [found, other];
-  }
-  return [0, column];
-}
-
-/** Whether a name is usual for the title, and for nothing else. */
-export function isTitle(name: string): boolean {
-  return plain(name) !== 'name' && USUAL_NAMES.title.includes(plain(name));
 }
 
 /** Of all columns that are used. */
@@ -217,10 +188,10 @@ export function namesOf(columns: Columns): string[] {
  */
 export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | undefined): boolean {
   if (wanted === undefined) {
-    const own = names.filter((name) => name !== REFUSED);
+    const own = names.filter((name) => name !== REFUSED && name !== ''); // spreadsheets leave delimiters behind
     // The records of a file of JSON may lack keys, and have them in any order.
     const areRejected =
-      own.length < names.length && own.includes('id') && own.every((name) => EXPORTED.includes(name));
+      names.includes(REFUSED) && own.includes('id') && own.every((name) => EXPORTED.includes(name));
     return areRejected || own.join() === EXPORTED.join();
   }
   if (wanted === 'keep' && !names.includes('id')) {

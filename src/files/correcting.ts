@@ -21,14 +21,11 @@ export function asRefused(record: RefusedRecord, { rejects }: Reading): string {
   );
 }
 
-/** What a person can change of a record: the value of its column, or all of it. */
-export interface Correctable {
-  /** The column whose value `text` is; undefined if `text` is the whole record. */
-  readonly column: string | undefined;
-  readonly text: string;
-}
-
-export function correctable({ column, original }: RefusedRecord, reading: Reading): Correctable {
+/** What a person can change of a record: the value of its column; or all of it, and then `column` is undefined. */
+export function correctable(
+  { column, original }: RefusedRecord,
+  reading: Reading,
+): { readonly column: string | undefined; readonly text: string } {
   const text = column === undefined ? undefined : reading.valueIn(original, column);
   return text === undefined ? { column: undefined, text: original } : { column, text };
 }

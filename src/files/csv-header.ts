@@ -3,7 +3,7 @@
 import { FIELD_NAMES } from '../books/book.ts';
 import { OperatorError } from '../operator-error.ts';
 import { findColumns, type WantedColumns, withoutReasons } from './columns.ts';
-import { type CsvRecord, MOST_FIELDS, readRecord } from './csv-record.ts';
+import { MOST_FIELDS, readRecord, recordsIn } from './csv-record.ts';
 import type { ReadingOptions } from './format.ts';
 import type { TextInput } from './text-input.ts';
 
@@ -51,10 +51,10 @@ export async function readHeader(input: TextInput, options: ReadingOptions): Pro
     (one, other) =>
       other.known - one.known || one.start - other.start || other.fields.length - one.fields.length,
   );
-  if (row !== undefined && isTooWide(row))
-    throw new OperatorError(`The header has more than ${MOST_FIELDS} columns.`);
   if (row === undefined || row.fault !== undefined)
-    throw new OperatorError(`Line ${input.line}, the header, has a misplaced or unclosed quote.`);
+    throw new OperatorError(
+      `Line ${input.line}, the header, has a misplaced or unclosed quote, or more than ${MOST_FIELDS} columns.`,
+    );
   const above = input.text.slice(input.at, row.start);
   input.advance(row.start);
   const { line } = input;
@@ -71,38 +71,15 @@ export async function readHeader(input: TextInput, options: ReadingOptions): Pro
   return { names, delimiter, line, text, above };
 }
 
-/** A row as it is if it is the header. */
-interface Row extends CsvRecord {
-  readonly delimiter: string;
-  readonly start: number;
-  /** How many of its columns are known to be those of books; 0 if it is not the header. */
-  readonly known: number;
-}
-
-/** The first rows. A row above the header may have a malformed quote: then the next row is in the next line. */
-function rowsOf(
-  { text, at, ended }: TextInput,
-  delimiter: string,
-  most: number,
-  title: WantedColumns['title'],
-): Row[] {
-  const rows: Row[] = [];
-  for (let start = at; rows.length < most && start < text.length; ) {
-    const row = readRecord(text, start, delimiter, ended);
-    if (row === undefined) break;
-    const known = row.fault === undefined || isTooWide(row) ? knownIn(row.fields, title) : 0;
+/** The first rows. `known` is how many columns of each are known to be those of books; 0 if it is not the header. */
+function rowsOf(input: TextInput, delimiter: string, most: number, title: WantedColumns['title']) {
+  return Array.from(recordsIn(input, delimiter).take(most), (row) => {
+    const known = row.fault?.reason.code.startsWith('quote') ? 0 : knownIn(row.fields, title);
     // A row other than the first needs a second sign: another column, no other field, or a title that the caller names.
     const isAlone = row.fields.filter((name) => name.trim() !== '').length === 1;
-    const isHeader = start === at || known > 1 || isAlone || typeof title === 'string';
-    rows.push({ ...row, delimiter, start, known: isHeader ? known : 0 });
-    if (row.fault === undefined) start = row.next;
-    else start += (/^[^\r\n]*(?:\r\n?|\n)?/.exec(text.slice(start))?.[0] ?? '').length;
-  }
-  return rows;
-}
-
-function isTooWide({ fault }: CsvRecord): boolean {
-  return fault?.reason.code === 'field-many';
+    const isHeader = row.start === input.at || known > 1 || isAlone || typeof title === 'string';
+    return { ...row, delimiter, known: isHeader ? known : 0 };
+  });
 }
 
 function knownIn(names: readonly string[], title: WantedColumns['title']): number {
@@ -117,14 +94,10 @@ function knownIn(names: readonly string[], title: WantedColumns['title']): numbe
 
 /** @throws OperatorError if they are no names of columns. */
 function assertNames(names: readonly string[], line: number): void {
-  if (names.some((name) => name.includes('\0'))) {
-    const encoding = names[0]?.startsWith('\0') ? 'utf-16be' : 'utf-16le';
+  if (names.some((name) => name.includes('\0')))
     throw new NotText(
-      names.join().includes('\ufffd')
-        ? 'The file is not text: save a spreadsheet as CSV, or unpack an archive.'
-        : `The file is not text: its header has NUL characters. For UTF-16, set --encoding ${encoding}.`,
+      'The file is not text: save a spreadsheet as CSV; of UTF-16, set --encoding utf-16le or utf-16be.',
     );
-  }
   if (names.every((name) => OTHER_QUOTES.test(name)))
     throw new OperatorError(
       `Line ${line}, the header, has other quotation marks than ": write those in the file.`,

@@ -5,16 +5,12 @@
 // delimiter: joined rows would have both. Any other quote there is an ordinary character.
 
 import { because, type Reason } from './reasons.ts';
+import type { TextInput } from './text-input.ts';
 
 /** Fields of a record that are kept: no real table is wider, and a line of millions would take any amount of memory. */
 export const MOST_FIELDS = 10_000;
 
 const [TAB, LF, CR, BLANK, QUOTE] = [9, 10, 13, 32, 34];
-
-/** Delimiters of programs that write quotes as they are. */
-const WITHOUT_QUOTING: readonly string[] = ['\t', '|'];
-
-const LINE_END = /[\r\n]/;
 
 export interface CsvRecord {
   /** The contents of its fields; of a malformed one, the text as it stands. */
@@ -25,20 +21,30 @@ export interface CsvRecord {
   readonly next: number;
   /** What is wrong with which field. */
   readonly fault: { readonly field: number; readonly reason: Reason } | undefined;
-  /** Whether a quote is never closed. */
-  readonly isOpen: boolean;
 }
 
-/** A field in quotes: its content, where it ends, and what is wrong with it. */
-interface Quoted {
-  readonly content: string;
-  readonly end: number;
-  readonly reason?: Reason;
-  readonly isOpen?: boolean;
+/** Whether a quote is never closed: it takes all that follows. */
+export function isOpen({ fault }: CsvRecord): boolean {
+  return fault?.reason.code === 'quote-open';
 }
 
+/** The records of the text that is there. After a malformed one, the next one is in the next line. */
+export function* recordsIn(
+  { text, at, ended }: TextInput,
+  delimiter: string,
+): Generator<CsvRecord & { readonly start: number }, void, void> {
+  for (let start = at; start < text.length; ) {
+    const record = readRecord(text, start, delimiter, ended);
+    if (record === undefined) return;
+    yield { ...record, start };
+    if (record.fault === undefined) start = record.next;
+    else start += (/^[^\r\n]*(?:\r\n?|\n)?/.exec(text.slice(start))?.[0] ?? '').length;
+  }
+}
+
+/** Programs that write tabs or bars write quotes as they are. */
 export function hasQuoting(delimiter: string): boolean {
-  return !WITHOUT_QUOTING.includes(delimiter);
+  return delimiter !== '\t' && delimiter !== '|';
 }
 
 /**
@@ -54,49 +60,48 @@ export function readRecord(
   most = Number.POSITIVE_INFINITY,
 ): CsvRecord | undefined {
   const code = delimiter.charCodeAt(0);
-  const isCsv = hasQuoting(delimiter);
   const fields: string[] = [];
   let count = 0;
   let fault: CsvRecord['fault'];
-  let isOpen = false;
   let end = start - 1;
   do {
     const from = end + 1;
     const first = text.charCodeAt(from);
     const mayBeQuoted = first === QUOTE || first === BLANK;
-    const quoted = mayBeQuoted ? readQuoted(text, from, delimiter, isCsv, ended) : undefined;
+    const quoted = mayBeQuoted ? readQuoted(text, from, delimiter, ended) : undefined;
     if (quoted === null) return undefined;
     end = quoted === undefined ? endOf(text, from, code) : quoted.end;
     if (end === text.length && !ended) return undefined;
-    if (quoted?.reason !== undefined) {
-      isOpen = quoted.isOpen === true;
-      if (fault === undefined || isOpen) fault = { field: count, reason: quoted.reason };
-    }
+    if (quoted?.reason !== undefined && (fault === undefined || quoted.reason.code === 'quote-open'))
+      fault = { field: count, reason: quoted.reason };
     count += 1;
     if (count <= MOST_FIELDS) fields.push(quoted === undefined ? text.slice(from, end) : quoted.content);
   } while (text.charCodeAt(end) === code && count < most);
   if (count > MOST_FIELDS) fault = { field: count, reason: because('field-many', count) };
-  if (text.charCodeAt(end) !== CR)
-    return { fields, end, next: Math.min(end + 1, text.length), fault, isOpen };
-  if (end + 1 === text.length && !ended) return undefined; // an LF may follow
-  return { fields, end, next: text.charCodeAt(end + 1) === LF ? end + 2 : end + 1, fault, isOpen };
+  const isCr = text.charCodeAt(end) === CR;
+  if (isCr && end + 1 === text.length && !ended) return undefined; // an LF may follow
+  const isCrLf = isCr && text.charCodeAt(end + 1) === LF;
+  return { fields, end, next: Math.min(end + (isCrLf ? 2 : 1), text.length), fault };
 }
 
-/** @returns undefined if the quotes of the field are ordinary characters; null if more text is needed. */
+/**
+ * @returns the content of a field in quotes, where it ends, and what is wrong with it; undefined if its quotes are ordinary
+ *   characters; null if more text is needed.
+ */
 function readQuoted(
   text: string,
   start: number,
   delimiter: string,
-  isCsv: boolean,
   ended: boolean,
-): Quoted | undefined | null {
+): { content: string; end: number; reason?: Reason } | undefined | null {
   const code = delimiter.charCodeAt(0);
+  const isCsv = hasQuoting(delimiter);
   const open = isCsv ? afterBlanks(text, start, code) : start;
   if (text.charCodeAt(open) !== QUOTE) return undefined;
   const mayBeOrdinary = open > start || !isCsv;
   const close = closeOf(text, open);
   const content = text.slice(open + 1, close === -1 ? text.length : close - 1);
-  if (mayBeOrdinary && (isCsv || content.includes(delimiter)) && LINE_END.test(content)) return undefined;
+  if (mayBeOrdinary && (isCsv || content.includes(delimiter)) && /[\r\n]/.test(content)) return undefined;
   const end = close === -1 ? text.length : afterBlanks(text, close, code);
   if (end === text.length && !ended) return null;
   if (close !== -1 && (end === text.length || isEnd(text.charCodeAt(end), code))) {
@@ -106,7 +111,7 @@ function readQuoted(
   if (mayBeOrdinary) return undefined;
   if (close === -1) {
     const lines = (text.slice(start).match(/\r\n?|\n/g)?.length ?? 0) + 1;
-    return { content: text.slice(start), end, reason: because('quote-open', lines), isOpen: true };
+    return { content: text.slice(start), end, reason: because('quote-open', lines) };
   }
   const last = endOf(text, end, code);
   return { content: text.slice(start, last), end: last, reason: because('quote-text') };

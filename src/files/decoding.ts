@@ -33,8 +33,8 @@ export class Decoder {
   #evidence = 0;
   #isBegun = false;
   #isEnded = false;
-  /** The first damaged text that is needed, and where it is. */
-  #damage: { readonly place: string; readonly text: string } | undefined;
+  /** Where the first damaged text is that is needed. */
+  #damaged: string | undefined;
   /** Whether bytes so far are invalid, so that each U+FFFD counts as damage. */
   isDamaged = false;
   /** What the records of the file are counted by. */
@@ -96,7 +96,7 @@ export class Decoder {
   damageIn(text: string, line: number): Reason | undefined {
     // By chance, letters of another encoding are also those of UTF-8.
     if (!this.isDamaged || !isBeyondAscii(text)) return undefined;
-    this.#damage ??= { place: `${this.unit} ${line}`, text };
+    this.#damaged ??= `${this.unit} ${line}`;
     this.assertUtf8();
     return text.includes('\ufffd') ? because('damaged', this.encoding.toUpperCase()) : undefined;
   }
@@ -106,14 +106,9 @@ export class Decoder {
    * @throws NotUtf8 when a text that was needed is damaged, and the file is not UTF-8.
    */
   assertUtf8(): void {
-    if (this.#damage === undefined || !this.#isEnded || this.#evidence >= 0) return;
-    const { place, text } = this.#damage;
-    const isLatin = count(text, /[a-z]/gi) >= count(text, BEYOND_ASCII); // most of its letters are of ASCII
-    const encoding = isLatin
-      ? 'windows-1252'
-      : 'windows-1251 (Russian), windows-1253 (Greek), windows-1255 (Hebrew), windows-1256 (Arabic) or windows-874 (Thai), or convert it to UTF-8 with iconv (Chinese, Japanese, Korean)';
+    if (this.#damaged === undefined || !this.#isEnded || this.#evidence >= 0) return;
     throw new NotUtf8(
-      `${place} is not UTF-8 text: set the encoding of the file, such as --encoding ${encoding}.`,
+      `${this.#damaged} is not UTF-8 text: set the encoding of the file, such as --encoding windows-1252 (Western Europe) or windows-1251 (Russian), or convert it to UTF-8 with iconv.`,
     );
   }
 }
@@ -136,16 +131,13 @@ function encodingOf([one, two, three, four]: Uint8Array): string | undefined {
 
 /** @throws InvalidOption if there is no such encoding, or it would not be decoded exactly. */
 export function decoderOf(label: string, fatal: boolean): TextDecoder {
-  let decoder: TextDecoder;
   try {
-    decoder = new TextDecoder(label, { ignoreBOM: true, fatal });
+    const decoder = new TextDecoder(label, { ignoreBOM: true, fatal });
+    if (EXACT.test(decoder.encoding)) return decoder;
   } catch {
-    throw new InvalidOption(
-      `There is no encoding "${label}": use one such as utf-8, utf-16le or windows-1252, or convert the file to UTF-8 with iconv.`,
-    );
+    // There is no such encoding.
   }
-  if (EXACT.test(decoder.encoding)) return decoder;
   throw new InvalidOption(
-    `The encoding "${label}" is not supported: convert the file to UTF-8 with iconv first.`,
+    `The encoding "${label}" is not supported: use one such as utf-8, utf-16le or windows-1252, or convert the file to UTF-8 with iconv.`,
   );
 }

@@ -12,8 +12,6 @@ export interface Format {
   readonly name: string;
   /** In a sentence. */
   readonly title: string;
-  /** The media type of such a file. */
-  readonly type: string;
   /** What `line` counts in its records, from 1. */
   readonly unit: 'line' | 'element';
   /** Whether each record has all columns. */

@@ -35,17 +35,17 @@ export function readAuthors(value: unknown): string | undefined {
 }
 
 function nameOf(author: JsonObject): string | undefined {
-  const textsOf = (keys: readonly string[]) =>
+  const textOf = (...keys: readonly string[]) =>
     keys
-      .map((key) => (author[key] === null ? '' : author[key])) // null counts as none
-      .filter((value) => typeof value === 'string');
-  const firstOf = (...keys: readonly string[]) => textsOf(keys).find(Boolean);
-  if (textsOf([...WHOLE, ...GIVEN, ...FAMILY]).length === 0) return undefined;
-  const [whole, given, family] = [firstOf(...WHOLE), firstOf(...GIVEN), firstOf(...FAMILY)];
+      .map((key) => author[key])
+      .find((value): value is string => typeof value === 'string' && value !== '');
+  const known = [...WHOLE, ...GIVEN, ...FAMILY].map((key) => author[key]);
+  if (!known.some((value) => value === null || typeof value === 'string')) return undefined; // null counts as none
+  const [whole, given, family] = [textOf(...WHOLE), textOf(...GIVEN), textOf(...FAMILY)];
   if (whole !== undefined) return whole;
   if (given !== undefined && family !== undefined && EAST_ASIAN.test(family + given)) return family + given;
-  const particles = [firstOf('dropping-particle'), firstOf('non-dropping-particle')];
-  return [given, ...particles, family, firstOf('suffix')]
+  const particles = [textOf('dropping-particle'), textOf('non-dropping-particle')];
+  return [given, ...particles, family, textOf('suffix')]
     .filter((part) => part !== undefined)
     .reduce((name, part) => (name === '' || PARTICLE.test(name) ? name + part : `${name} ${part}`), '');
 }

@@ -1,30 +1,13 @@
 // Owns: reading books from JSON, an array or one object per line. It converts only years and ids that are strings, and
 // the authors and dates that other programs write as lists and objects.
 // Does not: end at an invalid record: it rejects records that are not objects or have an invalid field (rules 2 to 4).
-// But an array that is not JSON, or a file whose first records all have their books elsewhere, is refused as a whole.
+// But an array that is not JSON is refused as a whole.
 
 import { isJsonObject, type JsonObject, parseJson } from '../json/parse.ts';
 import { OperatorError } from '../operator-error.ts';
-import {
-  type Columns,
-  findColumns,
-  isTitle,
-  keepsIds,
-  NoTitleColumn,
-  namesOf,
-  REFUSED,
-  type WantedColumns,
-  withFirst,
-} from './columns.ts';
-import {
-  FIRST_RECORDS,
-  type Format,
-  type ReadBook,
-  type Reading,
-  type ReadingOptions,
-  type RefusedRecord,
-} from './format.ts';
-import { because, type Reason } from './reasons.ts';
+import { type Columns, findColumns, keepsIds, namesOf, REFUSED } from './columns.ts';
+import { FIRST_RECORDS, type Format, type Reading, type ReadingOptions } from './format.ts';
+import { because } from './reasons.ts';
 import { readBatches, rowOf, shorten } from './rows.ts';
 import type { TextInput } from './text-input.ts';
 
@@ -44,9 +27,6 @@ const MOST_VALUES = 1_000_000;
 const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c];
 const [LIST, LIST_END, OBJECT, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Python writes them for a number that is missing. */
-const NOT_A_NUMBER = /"\s*:\s*-?(?:NaN|Infinity)\s*[,}]/;
-
 /** The key that was added to an object when it was rejected before. */
 const EARLIER_REASON = new RegExp(`,?(?<!\\s)\\s*"${REFUSED}"\\s*:\\s*"(?:[^"\\\\]|\\\\.)*"\\s*\\}$`);
 
@@ -60,26 +40,16 @@ interface JsonRecord {
 export const jsonArray: Format = {
   name: 'json',
   title: 'a JSON array',
-  type: 'application/json',
   unit: 'element',
   isTable: false,
   recognise: (beginning, name) =>
     /^(?:\[|\{\s*"\d+"\s*:\s*\{)/.test(beginning) || (/\.json$/i.test(name) && !beginning.startsWith('{')),
 
   async read(input, options) {
-    const array = await readArray(input, options.name);
-    const keys = Array.isArray(array) ? undefined : Object.keys(array);
-    const elements = Object.values(array);
-    const size = input.position;
+    const records = recordsOf(await readArray(input));
     let read = 0;
-    const next = () => {
-      input.position = Math.ceil((size * read) / elements.length); // of a whole file, it would be the end
-      const line = Number.parseInt(keys?.[read] ?? '', 10) || read + 1;
-      read += 1;
-      return read > elements.length ? undefined : { line, value: elements[read - 1] };
-    };
-    const reading = readingOf(jsonArray, input, options, elements, JSON.stringify(elements[0]), next);
-    [input.text, input.at] = ['', 0]; // for the garbage collector
+    const reading = readingOf(jsonArray, input, options, records, () => records[read++]);
+    input.text = ''; // for the garbage collector
     return reading;
   },
 };
@@ -87,7 +57,6 @@ export const jsonArray: Format = {
 export const jsonLines: Format = {
   name: 'jsonl',
   title: 'JSON Lines',
-  type: 'application/json',
   unit: 'line',
   isTable: false,
   recognise: (beginning, name) => beginning.startsWith('{') || /\.(?:jsonl|ndjson)$/i.test(name),
@@ -97,8 +66,8 @@ export const jsonLines: Format = {
     while (!input.ended && !/[\r\n]/.test(input.text.trimStart())) await input.more();
     const lines = input.text.split(/[\r\n]+/);
     if (!input.ended) lines.pop();
-    const first = lines.filter((line) => /[^ \t]/.test(line));
-    return readingOf(jsonLines, input, options, first.map(parseLine), first[0], () => nextLine(input));
+    const first = lines.filter((line) => /[^ \t]/.test(line)).map((line, at) => lineOf(line, at + 1));
+    return readingOf(jsonLines, input, options, first, nextLine);
   },
 };
 
@@ -106,35 +75,28 @@ export const jsonLines: Format = {
  * An array, or an object with the same as values: LibraryThing's export is an object whose keys are ids.
  * @throws OperatorError
  */
-async function readArray(input: TextInput, name: string): Promise<object> {
+async function readArray(input: TextInput): Promise<object> {
   await input.begin(LONGEST_ARRAY + 1);
   const { text } = input;
-  const [first] = /\S/.exec(text) ?? [];
-  if (first === undefined) throw new OperatorError('The file is empty: it has no array.');
-  if (first !== '[' && first !== '{')
-    throw new OperatorError(`${name} is not JSON: it begins with neither [ nor {.`);
+  if (!/^\s*[[{]/.test(text))
+    throw new OperatorError('The file has no JSON array: it begins with neither [ nor {.');
   const { depth, values } = shapeOf(text);
-  if (depth > DEEPEST) throw new OperatorError(`The array is nested more than ${DEEPEST} deep.`);
-  if (text.length > LONGEST_ARRAY || values > MOST_VALUES)
+  if (text.length > LONGEST_ARRAY || values > MOST_VALUES || depth > DEEPEST)
     throw new OperatorError(
-      'The array has more than 16 MiB or a million values: save it as JSON Lines, one object a line, such as with jq -c ".[]".',
+      `The array has more than 16 MiB, a million values or ${DEEPEST} levels: save it as JSON Lines, one object a line, such as with jq -c ".[]".`,
     );
-  const array = parseJson(text);
-  if (array === undefined) throw new OperatorError(`The array is malformed: ${faultIn(text)}.`);
-  input.advance(text.length);
   input.decoder.unit = 'Element';
-  return array as object;
+  try {
+    return parseJson(text) ?? JSON.parse(text); // the latter throws, and says why
+  } catch (error) {
+    throw new OperatorError(`The array is malformed: ${(error as Error).message.replaceAll(/\s+/g, ' ')}.`);
+  }
 }
 
-/** Why a text is not JSON. */
-function faultIn(text: string): string {
-  if (NOT_A_NUMBER.test(text)) return 'it has NaN or Infinity, where JSON has null';
-  try {
-    JSON.parse(text);
-  } catch (error) {
-    return (error as Error).message.replaceAll(/\s+/g, ' ').replace(/ is not valid JSON$/, '');
-  }
-  return 'it is no list';
+function recordsOf(array: object): readonly JsonRecord[] {
+  return Object.entries(array).map(([key, value], at) => {
+    return { line: (Array.isArray(array) ? 0 : Number.parseInt(key, 10)) || at + 1, value };
+  });
 }
 
 /** Takes the next line that is not blank from the input; undefined when it needs more text, or there is no more. */
@@ -148,16 +110,12 @@ function nextLine(input: TextInput): JsonRecord | undefined {
   input.advance(start);
   const { line } = input;
   input.advance(end);
-  const record = found[0].trimEnd();
-  return { line, text: record, value: parseLine(record) };
+  return lineOf(found[0].trimEnd(), line);
 }
 
-function parseLine(line: string): unknown {
-  return isDeep(line) ? undefined : parseJson(line);
-}
-
-function isDeep(text: string): boolean {
-  return text.length > 2 * DEEPEST && shapeOf(text).depth > DEEPEST; // a shorter text has fewer brackets
+function lineOf(text: string, line: number): JsonRecord {
+  const isDeep = text.length > 2 * DEEPEST && shapeOf(text).depth > DEEPEST; // a shorter text has fewer brackets
+  return { line, text, value: isDeep ? undefined : parseJson(text) };
 }
 
 /** How deeply a text is nested, and about how many values it has. */
@@ -181,43 +139,50 @@ function shapeOf(text: string): { depth: number; values: number } {
 }
 
 /**
- * @param first the values at the beginning; none if the file has none.
- * @param beginning the text of the first one.
- * @param next takes the next record from the input.
+ * @param first the records at the beginning; none if the file has none.
+ * @param next takes the next record from an input.
  * @throws OperatorError if none of the keys is a name of the title.
  */
 function readingOf(
   format: Format,
   input: TextInput,
   options: ReadingOptions,
-  first: readonly unknown[],
-  beginning: string | undefined,
-  next: () => JsonRecord | undefined,
+  first: readonly JsonRecord[],
+  next: (input: TextInput) => JsonRecord | undefined,
 ): Omit<Reading, 'encoding'> {
-  const objects = first.filter(isJsonObject);
-  const found = new Set<string>();
-  for (const object of objects) for (const name of Object.keys(object)) found.add(name);
-  const names = [...found];
-  if (first.length > 0 && names.length === 0)
+  const objects = first.map(({ value }) => value).filter(isJsonObject);
+  const names = [...new Set(objects.flatMap((object) => Object.keys(object)))];
+  const [one] = first;
+  if (one !== undefined && names.length === 0)
     throw new OperatorError(
-      `None of the first records is a JSON object that has a key; the first one is ${shorten(beginning)}. Put each book on one line, or all between [ and ] with commas.`,
+      `None of the first records is a JSON object that has a key; the first one is ${shorten(textOf(one))}. Put each book on one line, or all between [ and ] with commas.`,
     );
   const cells = objects
     .slice(0, FIRST_RECORDS)
     .map((object) => names.map((name) => shorten(ownValue(object, name))));
-  const columns = withFirst(cells, () => columnsOf(objects, names, options.columns, format));
-  const keepIds = names.length > 0 && keepsIds(names, options.ids);
-  const toRow = (from: TextInput, record: JsonRecord | undefined): ReadBook | RefusedRecord | undefined => {
-    if (record === undefined) return undefined;
-    const { line, value } = record;
-    const original = () => textOf(record);
-    if (isJsonObject(value) && namesOf(columns).some((name) => Object.hasOwn(value, name))) {
-      const get = (column: string | undefined) => ownValue(value, column);
-      return rowOf({ line, get, original }, from, columns, keepIds);
-    }
-    const whole = { line, column: undefined, value: shorten(original()), original: original() };
-    return { ...whole, reason: faultOf(record), takesReason: isJsonObject(value) };
-  };
+  // As a text, it is Project Gutenberg's own date; as an object of CSL, the date of publication.
+  const isDate = options.columns.year === undefined && objects.some(({ issued }) => isJsonObject(issued));
+  const known =
+    one === undefined
+      ? { otherYears: [], kinds: [], isExport: false }
+      : findColumns(names, options.columns, cells);
+  const columns: Columns = isDate ? { ...known, year: known.year ?? 'issued' } : known;
+  const keepIds = one !== undefined && keepsIds(names, options.ids);
+  const rowsOf = (from: TextInput, take: typeof next) =>
+    readBatches(from, () => {
+      const record = take(from);
+      if (record === undefined) return undefined;
+      const { line, value } = record;
+      const original = () => textOf(record);
+      const takesReason = isJsonObject(value);
+      if (takesReason && namesOf(columns).some((name) => Object.hasOwn(value, name))) {
+        const get = (column: string | undefined) => ownValue(value, column);
+        return rowOf({ line, get, original }, from, columns, keepIds);
+      }
+      const text = original();
+      const reason = because(takesReason ? 'no-fields' : 'not-an-object');
+      return { line, column: undefined, value: shorten(text), original: text, reason, takesReason };
+    });
   const isLines = format === jsonLines;
   return {
     format,
@@ -225,7 +190,7 @@ function readingOf(
     names,
     first: cells,
     columns,
-    batches: readBatches(input, () => toRow(input, next())),
+    batches: rowsOf(input, next),
     rejects: {
       before: isLines ? '' : '[\n',
       between: isLines ? '\n' : ',\n',
@@ -240,10 +205,7 @@ function readingOf(
       return typeof value === 'string' ? value : JSON.stringify(value);
     },
     replaceIn: withValue, // of two values with one key, the last one counts
-    again(original) {
-      const corrected = input.with(original);
-      return readBatches(corrected, () => toRow(corrected, nextLine(corrected)));
-    },
+    again: (original) => rowsOf(input.with(original), nextLine),
   };
 }
 
@@ -254,13 +216,6 @@ function withValue(object: string, key: string, value: string): string {
   return `${fields}${comma}${JSON.stringify(key)}:${JSON.stringify(value)}}`;
 }
 
-/** Why a record is no book. */
-function faultOf({ value, text = '' }: JsonRecord): Reason {
-  if (isJsonObject(value)) return because('no-fields');
-  if (isDeep(text)) return because('too-deep');
-  return because(NOT_A_NUMBER.test(text) ? 'not-a-number' : 'not-an-object');
-}
-
 function textOf({ text, value }: JsonRecord): string {
   return text ?? JSON.stringify(value);
 }
@@ -268,40 +223,4 @@ function textOf({ text, value }: JsonRecord): string {
 /** An object's own value; null counts as none. */
 function ownValue(object: JsonObject, name: string | undefined): unknown {
   return name !== undefined && Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
-}
-
-/** @throws OperatorError if the objects are no books. */
-function columnsOf(
-  objects: readonly JsonObject[],
-  names: readonly string[],
-  wanted: WantedColumns,
-  format: Format,
-): Columns {
-  if (objects.length === 0) return { otherYears: [], kinds: [], isExport: false };
-  try {
-    const columns = findColumns(names, wanted);
-    // As a text, it is Project Gutenberg's own date; as an object of CSL, the date of publication.
-    const isDate = wanted.year === undefined && objects.some(({ issued }) => isJsonObject(issued));
-    return isDate ? { ...columns, year: columns.year ?? 'issued' } : columns;
-  } catch (error) {
-    if (!(error instanceof NoTitleColumn)) throw error;
-    throw elsewhere(objects, format) ?? error;
-  }
-}
-
-/** Why no record has a title, if it is elsewhere. */
-function elsewhere(
-  [first = {}, ...others]: readonly JsonObject[],
-  format: Format,
-): OperatorError | undefined {
-  const members = Object.entries(first);
-  const [list] = members.find(([, value]) => Array.isArray(value) && value.some(isJsonObject)) ?? [];
-  if (list !== undefined && others.length === 0 && format === jsonLines)
-    return new OperatorError(
-      `The records are in the list "${list}" within the file: make a file of that list, from its [ to its ].`,
-    );
-  const titled = members.filter(([, value]) => isJsonObject(value) && Object.keys(value).some(isTitle));
-  const [[member] = []] = titled;
-  if (member === undefined || titled.length > 1) return undefined;
-  return new OperatorError(`The title is within "${member}" of each record: make that object the record.`);
 }

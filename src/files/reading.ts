@@ -4,7 +4,6 @@
 // one.
 
 import { FIELD_NAMES } from '../books/book.ts';
-import { InvalidOption, OperatorError } from '../operator-error.ts';
 import { type Field, NoTitleColumn, REFUSED } from './columns.ts';
 import { csv } from './csv.ts';
 import { assertNotForeign, textOfBytes } from './foreign.ts';
@@ -36,7 +35,6 @@ export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: Readi
     return { ...reading, encoding: input.decoder.encoding };
   } catch (error) {
     await input.close();
-    if (error instanceof OperatorError && !(error instanceof InvalidOption)) assertNotForeign(beginning);
     if (error instanceof NoTitleColumn) input.decoder.damageIn(input.text, 1);
     throw error;
   }

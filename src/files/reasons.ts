@@ -1,6 +1,8 @@
 // Owns: why a record is not read as a book, or should be looked at: codes with values, and the sentence that people read. A command, the
 // page and rejected rows use the same sentences.
 
+import type { BookFields } from '../books/book.ts';
+
 const plural = (count: number | string, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`;
 
 /** The end of a sentence about a value, or about the whole record. */
@@ -10,36 +12,26 @@ const SENTENCES = {
   'author-type': () => 'is neither a string nor a list of names',
   'year-type': () => 'is neither a whole number within ±(2^53−1) nor a string',
   'year-unclear': () => 'is not an unambiguous year',
-  'year-fraction': () => 'is not a whole number',
   'year-range': () => 'is beyond ±(2^53−1)',
-  'year-long': () => 'is too long for a year',
-  'year-calendar': () => 'is of another calendar: write the year of the Gregorian one',
-  'year-perhaps-calendar': () =>
-    'is perhaps of another calendar: write the year of the Gregorian one in digits from 0 to 9',
   'id-range': () => 'is not an id from 1 to 2^52',
-  'id-taken': (title: string | number) => `belongs to another book: "${title}"`,
+  'id-taken': (title) => `belongs to another book: "${title}"`,
   nul: () => 'has a NUL character',
   surrogate: () => 'has a lone surrogate',
-  damaged: (encoding: string | number) => `has a damaged character: \ufffd is not ${encoding}`,
-  'quote-open': (lines: string | number) =>
+  damaged: (encoding) => `has a damaged character: \ufffd is not ${encoding}`,
+  'quote-open': (lines) =>
     `has an unclosed quote: it extends to the end of the file, ${plural(lines, 'line')}`,
   'quote-text': () => 'has text after its closing quote',
-  'rows-joined': (lines: string | number) =>
+  'rows-joined': (lines) =>
     `has ${lines} lines that look like separate rows: remove the quote that joins them, or the line ends`,
-  'field-count': (found: string | number, expected: string | number) =>
-    `has ${plural(found, 'field')}, the header has ${expected}`,
-  'field-many': (count: string | number) => `has ${count} fields`,
+  'field-count': (found, expected) => `has ${plural(found, 'field')}, the header has ${expected}`,
+  'field-many': (count) => `has ${count} fields`,
   'no-fields': () => 'has neither a title nor an author nor a year',
-  'too-deep': () => 'is nested too deeply',
-  'not-a-number': () => 'has NaN or Infinity: write null',
   'not-an-object': () => 'is not a JSON object',
   empty: () => 'is empty',
-  'several-records': (count: string | number) =>
+  'several-records': (count) =>
     `is ${count} records instead of one: save the refused rows and import that file`,
   'no-title': () => 'has no title',
-  'year-future': () => 'this year is yet to come',
-  'year-early': () => 'in this year, there were no books',
-  'year-short': () => 'the year may be short for another one',
+  'year-unlikely': () => 'has an unlikely year',
 } satisfies Record<string, (one: string | number, other: string | number) => string>;
 
 export type ReasonCode = keyof typeof SENTENCES;
@@ -54,29 +46,16 @@ export function because(code: ReasonCode, ...values: readonly (string | number)[
   return { code, values };
 }
 
-/** Such as `is not a whole number`. */
+/** Such as `is not a JSON object`. */
 export function sentenceOf({ code, values: [one = '', other = ''] }: Reason): string {
   return SENTENCES[code](one, other);
 }
 
-/** An earlier year, or a year AD of one or two digits, is more often a mistake than a year. */
-const EARLIEST = -3000;
-const SHORTEST = 100;
-
-/** Years from now for which a book may be announced; and a year that was near when this was written. */
-const ANNOUNCED = 5;
-const NEAR = 2031;
-
-/** @returns why a person should look at a book before it is stored: a mistake is more likely. */
-export function doubtOf({
-  title,
-  year,
-}: {
-  readonly title: string;
-  readonly year: number;
-}): ReasonCode | undefined {
+/** @returns why a person should look at a book before it is stored: a mistake is more likely than such a title or year. */
+export function doubtOf({ title, year }: Pick<BookFields, 'title' | 'year'>): ReasonCode | undefined {
   if (title.trim() === '') return 'no-title';
-  if (year > NEAR && year > new Date().getFullYear() + ANNOUNCED) return 'year-future';
-  if (year < EARLIEST) return 'year-early';
-  return year > 0 && year < SHORTEST ? 'year-short' : undefined;
+  const isShort = year > 0 && year < 100;
+  // Books are announced for the next five years. The first comparison saves making a date.
+  const isFuture = year > 2031 && year > new Date().getFullYear() + 5;
+  return year < -3000 || isShort || isFuture ? 'year-unlikely' : undefined;
 }

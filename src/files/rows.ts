@@ -1,7 +1,7 @@
 // Owns: which book a record is, whatever its format, or why it is no book; and reading records in batches.
 
 import { LAST_SEQUENTIAL_ID, readBookId } from '../books/book.ts';
-import { type Columns, firstYear, isOtherThing } from './columns.ts';
+import { type Columns, isOtherThing } from './columns.ts';
 import type { ReadBatch, ReadBook, RefusedRecord } from './format.ts';
 import { readAuthors, readYearIn } from './json-values.ts';
 import { because, doubtOf, type Reason, type ReasonCode } from './reasons.ts';
@@ -49,7 +49,11 @@ export function rowOf(
   if (wrongTitle !== undefined) return refused(record, input, columns.title, wrongTitle);
   const wrongAuthor = faultOf(author, 'author-type') ?? damageIn(author, line, input);
   if (wrongAuthor !== undefined) return refused(record, input, columns.author, wrongAuthor);
-  const [year, yearColumn] = firstYear(columns, (name) => readYearIn(record.get(name)));
+  let [yearColumn, year] = [columns.year, readYearIn(record.get(columns.year))];
+  for (const other of columns.otherYears) {
+    if (year !== 0) break;
+    [yearColumn, year] = [other, readYearIn(record.get(other))];
+  }
   if (!Number.isSafeInteger(year)) {
     return refused(record, input, yearColumn, typeof year === 'string' ? year : 'year-type');
   }
@@ -122,34 +126,29 @@ export async function* readBatches(
   input: TextInput,
   next: () => ReadBook | RefusedRecord | null | undefined,
 ): AsyncGenerator<ReadBatch, void, undefined> {
-  let going = true;
+  let books: ReadBook[] = [];
+  let refused: RefusedRecord[] = [];
+  let size = 0;
   let fault: unknown;
   try {
-    while (going) {
-      const books: ReadBook[] = [];
-      const refused: RefusedRecord[] = [];
-      let size = 0;
-      try {
-        while (books.length + refused.length < BATCH_RECORDS && size < BATCH_TEXT) {
-          const { at } = input;
-          const row = next();
-          if (row === undefined) {
-            going = !input.ended;
-            if (!going) break;
-            await input.more();
-            continue;
-          }
-          size += input.at - at;
-          if (row !== null && 'reason' in row) refused.push(row);
-          else if (row !== null) books.push(row);
-        }
-        if (!going) input.decoder.assertUtf8();
-      } catch (error) {
-        going = false;
-        fault = error;
+    try {
+      for (;;) {
+        const { at } = input;
+        const row = next();
+        if (row === undefined && input.ended) break;
+        if (row === undefined) await input.more();
+        else size += input.at - at;
+        if (row && 'reason' in row) refused.push(row);
+        else if (row) books.push(row);
+        if (books.length + refused.length < BATCH_RECORDS && size < BATCH_TEXT) continue;
+        yield { books, refused, position: input.position };
+        [books, refused, size] = [[], [], 0];
       }
-      if (books.length + refused.length > 0) yield { books, refused, position: input.position };
+      input.decoder.assertUtf8();
+    } catch (error) {
+      fault = error;
     }
+    if (books.length + refused.length > 0) yield { books, refused, position: input.position };
     if (fault !== undefined) throw fault;
   } finally {
     await input.close();

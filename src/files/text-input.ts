@@ -132,17 +132,10 @@ async function* piecesOf(
 ): AsyncGenerator<Uint8Array, void, void> {
   let first: Uint8Array | undefined = NOTHING;
   for await (const chunk of chunks) {
-    const bytes: Uint8Array = first === undefined ? chunk : joined(first, chunk);
+    const bytes: Uint8Array = first === undefined ? chunk : Buffer.concat([first, chunk]);
     first = bytes.length < FIRST_PIECE && first !== undefined ? bytes : undefined;
     for (let at = 0; at < bytes.length && first === undefined; at += PIECE)
       yield bytes.subarray(at, at + PIECE);
   }
   if (first !== undefined) yield first;
-}
-
-function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
-  const both = new Uint8Array(one.length + other.length);
-  both.set(one);
-  both.set(other, one.length);
-  return both;
 }

@@ -29,7 +29,6 @@ const WHOLE_NUMBER = /^[+-]?\d+(?:\.0+)?$/;
 const COMMA_ZERO = /(?<=\d{4}),0{1,2}$/;
 /** Signs for minus other than that of ASCII. A dash before four digits may be the end of a range. */
 const OTHER_MINUS = /^(?:[−﹣－]|–(?=\d{1,3}$))/;
-const DECIMAL = /^[+-]?\d*[.,]\d+$/;
 /** A catalogue replaces the last digit of a year that it does not know. */
 const DECADE = /(?<!\d)\d{3}\?/;
 
@@ -43,6 +42,10 @@ const NUMERAL = '[一二三四五六七八九十]{1,3}';
 const PRINTING =
   '(?:\\d\\d?(?:st|nd|rd|th|[.ªº]) )?(?:(?:re)?print(?:ed|ing)?|repr|impression|(?:re)?pub(?:l|lished)?|[eé]d(?:ition)?|' +
   '(?:nach)?dr(?:uck)?|nachdr|ausg(?:abe)?|aufl(?:age)?|tirage|r[eé]impr?|ristampa)\\.?';
+
+/** `昭和12年`, `昭12`, `S12`, `Showa 12`, `民國99`: a year of an era of East Asia has three digits at most. */
+const ERA_OF_EAST_ASIA =
+  '(?:(?!公元|西元|西[暦历曆]|[紀纪]元)\\p{sc=Han}{2,4}|[明大昭平令民mtshr㍻-㍾㋿]|meiji|taish?[oō]|sh[oō]wa|heisei|reiwa|roc)\\.?\\s?(?:\\d{1,3}|元)年?';
 
 /** Forms whose group `year` is the year. Brackets, and signs of doubt and full stops at the end, are removed before. */
 const FORMS: readonly RegExp[] = [
@@ -66,24 +69,28 @@ const FORMS: readonly RegExp[] = [
     `^(?:${DAY}([-/.])\\s?${MONTH}|${MONTH}([-/.])\\s?${DAY})(?:\\1|\\2)\\s?(?<year>\\d{4})${TIME}$`,
   ),
   new RegExp(`^${MONTH}[-/.]\\s?(?<year>\\d{4})$`),
+  // Beside the year of an era, that of the Gregorian calendar; alone, the former is refused.
+  new RegExp(`^${ERA_OF_EAST_ASIA}\\s?[[(](?<year>\\d{4})年?$`, 'u'),
+  new RegExp(`^(?<year>\\d{4})年?\\s?[[(]${ERA_OF_EAST_ASIA}(?:[\\])]年)?$`, 'u'),
 ];
 
-/** Before or after the common era, without blanks and full stops: `44 v. Chr.`, `公元前44年`, `44 до н. э.`. */
-const ERA =
-  /^(?:circa|ca?)?(?:(ad|ms|公元|西元|西[暦历曆]|서기|คศ)|(bc|mö|公元前|西元前|[紀纪]元前|前|기원전))?(\d{1,6})[年년]?(?:(ad|ce|jaa|nchr|apj-?c|dc|нэ|ne|nl|م|ميلادية?|میلادی)|(bce?|eaa|vchr|avj-?c|ac|донэ|pne|přnl|fkr|قم))?$/;
+/** Of the common era, and before it, without blanks and full stops: `79 n. Chr.`, `公元前44年`, `44 до н. э.`. */
+const AD =
+  /^(?:circa|ca?)?(?:(?:ad|ms|公元|西元|西[暦历曆]|서기|คศ)(\d{1,6})[年년]?|(\d{1,6})[年년]?(?:ad|ce|jaa|nchr|apj-?c|dc|нэ|ne|nl|م|ميلادية?|میلادی))$/;
+const BC =
+  /^(?:circa|ca?)?(?:(?:bc|mö|公元前|西元前|[紀纪]元前|前|기원전)(\d{1,6})[年년]?|(\d{1,6})[年년]?(?:bce?|eaa|vchr|avj-?c|ac|донэ|pne|přnl|fkr|قم))$/;
 
 /** Words of dates other than months. */
 const DATE_WORDS = new Set(
   (
     'spring summer autumn fall winter frühjahr frühling sommer herbst printemps été automne hiver primavera verano ' +
     'otoño invierno estate autunno inverno verão outono lente zomer herfst wiosna lato jesień zima vår sommar höst ' +
-    'vinter весна лето осень зима quarter quartal quartaal trim trimestre trimester kwartał kvartal квартал кв'
+    'vinter весна лето осень зима quarter quartal quartaal trim trimestre trimester kwartał kvartal квартал кв q1 q2 q3 q4'
   ).split(' '),
 );
 const BETWEEN_WORDS = new Set('de del of the le den di г год года r roku'.split(' '));
 /** At the beginning of dates in HTTP and mails, and of JavaScript. */
 const WEEKDAY = /^(?:mon|tue|wed|thu|fri|sat|sun)(?:[a-z]*day)?[, .]\s*/;
-const QUARTER = /^q[1-4]$/;
 /** Of a day or a quarter. */
 const ORDINAL = /^(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|er|re|[eoaºª])?$|^(?:i{1,3}|iv)$/;
 
@@ -105,23 +112,10 @@ const NEW_YEARS_EVE =
 const BEGINNING_OF_DAY = /^(?:(?:1\d|2[0-3]):00|(?:1[1-9]|20):30|1[01458]:15)(?::00)?$/;
 const FIRST_WITHOUT_ODD_ZONES = 1942;
 
-/** `昭和12年`, `昭12`, `S12`, `㍼12`, `Showa 12`, `民國99年`, `光緒三年`: the number is no year of the Gregorian calendar. */
-const ERA_OF_EAST_ASIA =
-  /(?:^|[[(])(?!公元|西元|西[暦历曆]|[紀纪]元)(?:\p{sc=Han}{2,4}\s?(?:[元一二三四五六七八九十]{1,3}年|[\d元])|(?:[明大昭平令民mtshr]|meiji|taish?[oō]|sh[oō]wa|heisei|reiwa|roc)\.?\s?\d)(?!\d{3})|[㍻-㍾㋿]/u;
-
-/** A year of an era of East Asia has three digits at most. The other number is that of the Gregorian calendar. */
-const WITH_ERA =
-  /^(?:[^\d[(]*(?:\d{1,3}|元)年?\s?[[(](\d{4})年?[\])]|(\d{4})年?\s?[[(]\D*(?:\d{1,3}|元)年?[\])]年?)$/;
-
 /** One year may stand twice, as that of the book and of its copyright: `[1815], ©1815`. */
 const BETWEEN_YEARS = /[,;]\s*|\s+(?=[[(])/;
 
 const OTHER_DIGITS = /(?![0-9\uff10-\uff19])\p{Nd}/u;
-const NUMERALS = '〇一二三四五六七八九';
-
-/** In digits of other scripts, a number beyond these years is more often one of another calendar, though unmarked. */
-const EARLIEST = 1500;
-const ANNOUNCED = 5; // years from now
 
 let monthNames: ReadonlySet<string> | undefined;
 
@@ -132,7 +126,7 @@ let monthNames: ReadonlySet<string> | undefined;
  * @returns 0 if the text means that there is no year; the reason if it is not one unambiguous year.
  */
 export function readYear(text: string): number | ReasonCode {
-  if (text.length > LONGEST) return 'year-long';
+  if (text.length > LONGEST) return 'year-unclear';
   const trimmed = text.trim();
   if (WHOLE_NUMBER.test(trimmed)) {
     const year = Number(trimmed);
@@ -142,15 +136,15 @@ export function readYear(text: string): number | ReasonCode {
   if (number !== trimmed && WHOLE_NUMBER.test(number)) return readYear(number);
   const simple = simplified(number);
   if (NO_YEAR.test(simple) || UNDEFINED.test(simple)) return 0;
-  const [, after, before] = WITH_ERA.exec(simple) ?? [];
-  if (ERA_OF_EAST_ASIA.test(simple)) return Number(after ?? before) || 'year-calendar';
   const newYear = newYearIn(simple);
   if (newYear !== undefined) return newYear;
-  const year = DECADE.test(simple) ? undefined : (readDate(withoutBrackets(simple)) ?? readTwice(simple));
-  if (year === undefined) return DECIMAL.test(simple) ? 'year-fraction' : 'year-unclear';
-  if (OTHER_DIGITS.test(trimmed) && (year < EARLIEST || year > new Date().getFullYear() + ANNOUNCED))
-    return 'year-perhaps-calendar';
-  return year;
+  const year = DECADE.test(simple) ? undefined : (readDate(simple) ?? readTwice(simple));
+  return year === undefined || (OTHER_DIGITS.test(trimmed) && !isLikely(year)) ? 'year-unclear' : year;
+}
+
+/** In digits of other scripts, a number beyond these years is more often one of another calendar, though unmarked. */
+function isLikely(year: number): boolean {
+  return year >= 1500 && year <= new Date().getFullYear() + 5;
 }
 
 /**
@@ -178,38 +172,29 @@ function simplified(text: string): string {
     .replaceAll(/[\uff01-\uff5e]/g, (sign) => String.fromCharCode(sign.charCodeAt(0) - 0xfee0))
     .replaceAll(/(?![0-9])\p{Nd}+/gu, (digits) => fold(digits))
     .replaceAll(/[〇零○一二三四五六七八九]{4}/g, (year) =>
-      Array.from(year, (sign) => Math.max(0, NUMERALS.indexOf(sign))).join(''),
+      Array.from(year, (sign) => Math.max(0, '〇一二三四五六七八九'.indexOf(sign))).join(''),
     );
 }
 
 function readTwice(text: string): number | undefined {
-  const [one, other, ...others] = text.split(BETWEEN_YEARS).map((part) => readDate(withoutBrackets(part)));
+  const [one, other, ...others] = text.split(BETWEEN_YEARS).map(readDate);
   return one === other && others.length === 0 ? one : undefined;
 }
 
-function withoutBrackets(text: string): string {
-  return text
+function readDate(text: string): number | undefined {
+  const date = text
     .replace('(c)', '©')
     .replace(/^[[(〔]\s*/, '')
     .replace(/[\s.,;?~\])〕]+$/, '');
-}
-
-function readDate(text: string): number | undefined {
   for (const form of FORMS) {
-    const year = form.exec(text)?.groups?.year;
+    const year = form.exec(date)?.groups?.year;
     if (year !== undefined) return Number(year);
   }
-  const numbersApart = text.replaceAll(/(?<=\d)[\s.]+(?=\d)/g, '|');
-  const match = ERA.exec(numbersApart.replaceAll(/[\s.]+/g, ''));
-  return match === null ? readWords(text) : readEra(match);
-}
-
-/** Neither era has a year 0. */
-function readEra([, adBefore, bcBefore, number, adAfter, bcAfter]: RegExpExecArray): number | undefined {
-  const year = Number(number);
-  const marks = [adBefore, bcBefore, adAfter, bcAfter].filter((mark) => mark !== undefined);
-  if (year === 0 || marks.length !== 1) return undefined;
-  return bcBefore === undefined && bcAfter === undefined ? year : -year;
+  const compact = date.replaceAll(/(?<=\d)[\s.]+(?=\d)/g, '|').replaceAll(/[\s.]+/g, '');
+  const [, adBefore, adAfter] = AD.exec(compact) ?? [];
+  const [, bcBefore, bcAfter] = BC.exec(compact) ?? [];
+  // Neither era has a year 0.
+  return Number(adBefore ?? adAfter) || -Number(bcBefore ?? bcAfter) || readWords(date);
 }
 
 /** `June 26, 1997`, `26-Jun-1997`, `16 de julio de 2019`, `1997 Juni`, `Spring 1999`, `1er trim. 1999`: one year, one day at most. */
@@ -219,14 +204,11 @@ function readWords(text: string): number | undefined {
   const [year, ...otherYears] = parts.filter((part) => /^\d{4}$/.test(part));
   const ordinals = parts.filter((part) => ORDINAL.test(part));
   const isKnown = (part: string) =>
-    part === year ||
-    QUARTER.test(part) ||
-    BETWEEN_WORDS.has(part) ||
-    ordinals.includes(part) ||
-    isDateWord(part);
-  const isDate = parts.some((part) => isDateWord(part) || QUARTER.test(part));
-  if (otherYears.length > 0 || ordinals.length > 1 || !isDate || !parts.every(isKnown)) return undefined;
-  return year === undefined ? undefined : Number(year);
+    part === year || ORDINAL.test(part) || BETWEEN_WORDS.has(part) || isDateWord(part);
+  const isOne = otherYears.length === 0 && ordinals.length <= 1;
+  return year !== undefined && isOne && parts.some(isDateWord) && parts.every(isKnown)
+    ? Number(year)
+    : undefined;
 }
 
 function isDateWord(word: string): boolean {

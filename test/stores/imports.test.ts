@@ -81,7 +81,7 @@ for (const store of STORES) {
           { line: 5, ...emma },
           { line: 7, title: 'Beowulf', author: '', year: 1000, doubt: null },
         ],
-        doubtful: [{ line: 6, title: 'Ivanhoe', author: 'Walter Scott', year: 19, doubt: 'year-short' }],
+        doubtful: [{ line: 6, title: 'Ivanhoe', author: 'Walter Scott', year: 19, doubt: 'year-unlikely' }],
       });
       const kim = { line: 3, title: 'Kim', column: 'When', text: '1901-1902', proposal: '1901' };
       const reason = { code: 'year-unclear', values: [] };
