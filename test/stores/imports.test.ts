@@ -296,6 +296,24 @@ test('rule M4: an import into SQLite that is taken back half way is not continue
   assert.deepEqual([state, figures.rows], ['undone', figures.new + figures.repeated]);
 });
 
+test('rule M7: an import that has stored books is completed with its own options, whichever are sent', async () => {
+  const { client, dbUrl } = await startTestService(await SQLITE.freshUrl());
+  await executeOn(
+    dbUrl,
+    `create trigger full before insert on books when new.title = 'A book of number 150000'
+       begin select raise(abort, 'no room'); end`,
+  );
+  assert.equal((await send(client, '/import?on-duplicate=add', manyRows(200_000)))[0], 503);
+  const [{ import: number, state, books }] = (await client.request('GET', '/import')).data;
+  assert.ok(state === 'stopped' && books > 0 && books < 150_000, `${state} ${books}`);
+  await executeOn(dbUrl, 'drop trigger full');
+  await send(client, `/import/${number}?from-line=100000&header=no&title=column+1`);
+  await untilStored(client, number);
+  const { options, books: all } = await reportOf(client, number);
+  assert.deepEqual([options, all], [{ 'on-duplicate': 'add' }, 200_000]);
+  assert.equal((await client.list()).length, 200_000);
+});
+
 test('rule M1: an invalid parameter is refused before the file is read', async () => {
   const { client } = await startTestService(await SQLITE.freshUrl());
   const delimiters = ['ab', '\r', '\n', '"', '😀'].map((text) => `delimiter=${encodeURIComponent(text)}`);
@@ -397,6 +415,31 @@ describe('the files of imports', () => {
     other.destroy();
     await waitUntil(async () => (await send(client, '/import?dry-run', fileOf('b', 100_000)))[0] === 200);
     assert.equal((await send(client, `/import?dry-run`, fileOf('c', 450_000)))[0], 200); // instead of those before
+  });
+
+  testOnPostgres('rule M8: that are given up twice make room once', async (context) => {
+    const service = await startTestService(await POSTGRES.freshUrl(), { IMPORT_LIMIT: '1000000' });
+    const { client, port, dbUrl } = service;
+    // What the service notes after an import is stored waits for a lock of this test.
+    await executeOn(
+      dbUrl,
+      `create function wait() returns trigger language plpgsql as
+         'begin perform pg_advisory_xact_lock(1); return new; end';
+       create trigger wait before update on book_imports for each row when (old.state = 'stored') execute function wait()`,
+    );
+    const locker = await connectTo(context, dbUrl);
+    await locker.query('select pg_advisory_lock(1)');
+    const stored = send(client, '/import', `title\n${`${'a'.repeat(999)}\n`.repeat(600)}`);
+    const waits = "select from pg_locks where locktype = 'advisory' and not granted";
+    await waitUntil(async () => (await locker.query(waits)).rowCount !== 0);
+    const other = connect(port, '127.0.0.1');
+    other.write(headOf(client, 600_000).replace('\r\n\r\n', '\r\nexpect: 100-continue\r\n\r\n'));
+    await once(other, 'data'); // the stored file was given up for this one
+    await locker.query('select pg_advisory_unlock(1)');
+    assert.equal((await stored)[0], 200);
+    const [status] = await send(client, '/import?dry-run', `title\n${`${'b'.repeat(999)}\n`.repeat(600)}`);
+    other.destroy();
+    assert.equal(status, 503);
   });
 
   test('rule M8: for which the disk has no room get 503, and the next one is imported', async () => {
