@@ -133,6 +133,8 @@ export class Imports {
       ...{ number, owner, upload, report, request, state: 'open', books: 0, thread: undefined },
       ...{ ended: Promise.withResolvers<void>(), noted: performance.now(), endedAt: 0 },
     };
+    const before = this.#jobs.get(number);
+    if (before !== undefined && before.endedAt > 0) this.#giveUp(before);
     this.#jobs.set(number, job);
     this.#start(job);
     return { ...(await this.#answerOf(job)), isReplay };
@@ -168,7 +170,7 @@ export class Imports {
 
   /** @returns undefined if there is no such import, or no longer. */
   async find(number: number): Promise<ImportKnown | undefined> {
-    const job = this.#jobs.get(number);
+    const job = this.#working(number);
     if (job !== undefined) return knownOf(job);
     const kept = await this.#parts.changes.read((log) => log.imports.find(number), this.#deadline);
     return kept && knownOf(kept);
@@ -177,7 +179,7 @@ export class Imports {
   /** The newest imports of all processes, the newest first. */
   async newest(most: number): Promise<readonly ImportKnown[]> {
     const kept = await this.#parts.changes.read((log) => log.imports.newest(most), this.#deadline);
-    return kept.map((one) => knownOf(this.#jobs.get(one.number) ?? one));
+    return kept.map((one) => knownOf(this.#working(one.number) ?? one));
   }
 
   /** Ends imports between two of their steps, and gives up all files. */
@@ -200,6 +202,12 @@ export class Imports {
     return performance.now() + this.#parts.times.books.deadline;
   }
 
+  /** An import of this process that has not ended: of others, the store has what became of them. */
+  #working(number: number): Job | undefined {
+    const job = this.#jobs.get(number);
+    return job?.endedAt === 0 ? job : undefined;
+  }
+
   /** Gives up the file that waits longest for its next request. @returns whether there was one. */
   #giveUpOldest(): boolean {
     const held = [...this.#jobs.values()].filter(({ endedAt }) => endedAt > 0);
@@ -210,7 +218,7 @@ export class Imports {
 
   /** An import that is checked ends with it. */
   #giveUp(job: Job): void {
-    this.#jobs.delete(job.number);
+    if (this.#jobs.get(job.number) === job) this.#jobs.delete(job.number);
     if (job.state === 'checked') void this.#keep(Object.assign(job, { state: 'stopped' }));
     void job.upload[Symbol.asyncDispose]();
   }
@@ -221,8 +229,8 @@ export class Imports {
     job.report = emptyReport(job.report.name, request.dryRun, options, job.upload.size);
     job.ended = Promise.withResolvers<void>();
     [job.state, job.endedAt] = ['open', 0];
-    await this.#keep(job, fingerprintIn(job.upload, job.request));
-    this.#start(job);
+    if (await this.#keep(job, fingerprintIn(job.upload, job.request))) this.#start(job);
+    else this.#lose(job);
   }
 
   #start(job: Job): void {
@@ -263,15 +271,18 @@ export class Imports {
       log.error({ err: error, import: number }, 'the thread of an import failed');
     }
     job.thread = undefined;
-    if (last?.isLost) {
-      job.state = 'undone';
-      this.#giveUp(job); // the store has what became of it
-      return job.ended.resolve();
-    }
+    if (last?.isLost) return this.#lose(job);
     if (last?.failure !== undefined) log.error({ import: number, reason: last.failure }, 'an import failed');
     const ended = last?.isDone === true ? last.report : stopped(job.report);
     this.#end(job, ended);
     log.info({ import: number, file: ended.name, state: job.state, books: job.books }, 'import');
+  }
+
+  /** Ends an import that was taken back, or that another process completes. */
+  #lose(job: Job): void {
+    job.state = 'undone';
+    this.#giveUp(job);
+    job.ended.resolve();
   }
 
   #end(job: Job, report: ImportReport): void {
@@ -282,17 +293,21 @@ export class Imports {
     job.endedAt = performance.now();
     void this.#keep(job).finally(() => {
       job.ended.resolve();
-      if (isStored) this.#giveUp(job);
+      if (isStored || this.#jobs.get(job.number) !== job) this.#giveUp(job);
     });
   }
 
-  /** Notes in the store how far an import is. If that fails, the next note has it. */
-  async #keep(job: Job, fingerprint?: string): Promise<void> {
+  /**
+   * Notes in the store how far an import is. If that fails, the next note has it.
+   * @param fingerprint if its file is read again.
+   * @returns false if it was taken back, or another process has it.
+   */
+  async #keep(job: Job, fingerprint?: string): Promise<boolean> {
     const { number, owner, state, report } = job;
     job.noted = performance.now();
     const progress = { state, report, ...(fingerprint === undefined ? {} : { fingerprint }) };
     const keep = (log: LogWriter) => log.imports.keep(number, owner, progress);
-    await this.#parts.changes.write(keep, this.#deadline).catch(() => {});
+    return await this.#parts.changes.write(keep, this.#deadline).catch(() => true);
   }
 
   /** Notes progress, gives up files that were held long enough, and finds out what other processes want of the others. */
@@ -327,7 +342,7 @@ export class Imports {
     });
     await Promise.race([job.ended.promise, late]);
     clearTimeout(timer);
-    return knownOf(job);
+    return (job.state === 'undone' && (await this.find(job.number))) || knownOf(job);
   }
 }
 

@@ -182,6 +182,27 @@ for (const store of STORES) {
       assert.equal((await one.client.list()).length, 4);
     });
 
+    test('rules M5 and M7: an import whose store has failed is completed by any process, and all answer the same', async () => {
+      const one = await startTestService(await store.freshUrl(), { IMPORT_LIMIT: '100' });
+      const other = await startTestService(one.dbUrl);
+      await executeOn(one.dbUrl, FULL[store.name]);
+      const file = 'title\nlarge\n';
+      for (let time = 0; time < 10; time += 1)
+        assert.equal((await send(one.client, '/import', file))[0], 503);
+      await executeOn(one.dbUrl, `drop trigger is_full${store === POSTGRES ? ' on books' : ''}`);
+      const [status, , report] = await send(other.client, '/import', file);
+      assert.deepEqual([status, report.books], [200, 1]);
+      assert.deepEqual(await reportOf(one.client, report.import), report);
+      assert.equal((await one.client.request('GET', '/import')).data[0].state, 'stored');
+      assert.deepEqual((await send(one.client, `/import/${report.import}`))[2], report);
+      assert.equal((await one.client.list()).length, 1);
+      assert.equal(
+        (await send(one.client, '/import?dry-run', `title\n${'a'.repeat(90)}`))[0],
+        200,
+        'there is room',
+      );
+    });
+
     test('rule M7: an import that is cut off by kill -9 is completed by its file, under one number', async (context) => {
       const dbUrl = await store.freshUrl();
       const file = manyRows(200_000);
@@ -251,6 +272,15 @@ for (const store of STORES) {
 const AGO = {
   SQLite: 'update book_imports set seen = 0',
   PostgreSQL: "update book_imports set seen = '2020-01-01'",
+};
+
+/** A store that fails for a book. */
+const FULL = {
+  SQLite:
+    "create trigger is_full before insert on books when new.title = 'large' begin select raise(abort, ''); end",
+  PostgreSQL: `
+    create function fail() returns trigger language plpgsql as 'begin raise exception ''''; end';
+    create trigger is_full before insert on books for each row when (new.title = 'large') execute function fail()`,
 };
 
 /** Waits until an import stores, and holds it up there. @returns lets it continue. */
