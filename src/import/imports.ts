@@ -100,8 +100,10 @@ export class Imports {
     const fingerprint = fingerprintIn(upload, request);
     const begin = async (log: LogWriter) => {
       const other = key === undefined ? await unfinished(log) : await ofKey(log, key);
-      if (other === 'conflict') return other;
-      if (other !== undefined && isHeld(other)) return { number: other.number, isReplay: true };
+      if (other === 'conflict' || other === 'unknown') return other;
+      // With other options, the rows that are done with would be other ones.
+      const isOther = other !== undefined && other.books > 0 && other.fingerprint !== fingerprint;
+      if (other !== undefined && (isOther || isHeld(other))) return { number: other.number, isReplay: true };
       if (other !== undefined) await log.imports.take(other.number, owner);
       const number = other?.number ?? (await log.imports.begin(fingerprint, owner));
       await log.imports.keep(number, owner, { report });
@@ -113,7 +115,7 @@ export class Imports {
       if (await log.claim({ key, fingerprint })) return undefined;
       const known = await log.known(key);
       if (known?.fingerprint !== fingerprint) return 'conflict';
-      return known.ids[0] === undefined ? undefined : await log.imports.find(known.ids[0]);
+      return (await log.imports.find(Number(known.ids[0]))) ?? 'unknown';
     };
     let begun: Awaited<ReturnType<typeof begin>>;
     try {
@@ -122,8 +124,8 @@ export class Imports {
       await upload[Symbol.asyncDispose]();
       throw error;
     }
-    if (begun === 'conflict' || begun.isReplay) await upload[Symbol.asyncDispose]();
-    if (begun === 'conflict') return begun;
+    if (typeof begun === 'string' || begun.isReplay) await upload[Symbol.asyncDispose]();
+    if (typeof begun === 'string') return begun;
     const { number, isReplay } = begun;
     if (isReplay) {
       const found = await this.find(number);

@@ -203,6 +203,27 @@ for (const store of STORES) {
       );
     });
 
+    test('rules I2 and M5: a key whose import is no longer kept stores nothing again', async () => {
+      const { client, dbUrl } = await startTestService(await store.freshUrl());
+      const headers = { 'idempotency-key': 'once' };
+      const path = '/import?on-duplicate=add';
+      await send(client, path, 'title\nEmma\n', headers);
+      await executeOn(dbUrl, 'delete from book_imports');
+      const again = await send(client, path, 'title\nEmma\n', headers);
+      assert.deepEqual(again.slice(0, 2), [404, 'Import not found']);
+      assert.equal((await client.list()).length, 1);
+    });
+
+    test('rule M7: the key of a check does not check a file again that is stored in part', async () => {
+      const { client, dbUrl } = await startTestService(await store.freshUrl());
+      const check = () => send(client, '/import?dry-run', 'title\nEmma\n', { 'idempotency-key': 'once' });
+      const [, , { import: number }] = await check();
+      await executeOn(dbUrl, "update book_imports set state = 'stopped', books = 5, fingerprint = 'other'");
+      assert.equal((await check())[0], 503);
+      const { state, books } = await reportOf(client, number);
+      assert.deepEqual([state, books], ['stopped', 5]);
+    });
+
     test('rule M7: an import that is cut off by kill -9 is completed by its file, under one number', async (context) => {
       const dbUrl = await store.freshUrl();
       const file = manyRows(200_000);
