@@ -20,7 +20,7 @@ export interface KeptImport {
   readonly wanted: unknown;
 }
 
-/** How far an import is. What is left out stays. */
+/** How far an import is. What is left out stays. A report that was forgotten stays so until the file is read again, with a fingerprint. */
 export type ImportProgress = Partial<Pick<KeptImport, 'state' | 'rows' | 'books' | 'report' | 'fingerprint'>>;
 
 export interface KeptImportsReader {

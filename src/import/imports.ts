@@ -106,7 +106,7 @@ export class Imports {
       if (other !== undefined && (isOther || isHeld(other))) return { number: other.number, isReplay: true };
       if (other !== undefined) await log.imports.take(other.number, owner);
       const number = other?.number ?? (await log.imports.begin(fingerprint, owner));
-      await log.imports.keep(number, owner, { report });
+      await log.imports.keep(number, owner, { report, fingerprint });
       if (key !== undefined) await log.keep(key, [number]);
       return { number, isReplay: false };
     };

@@ -224,6 +224,23 @@ for (const store of STORES) {
       assert.deepEqual([state, books], ['stopped', 5]);
     });
 
+    test('the rows of a book that is forgotten are not kept again with a file that is checked', async () => {
+      const times = timesWith({ imports: { look: 1, seen: 1 } });
+      const { client, dbUrl } = await startTestService(await store.freshUrl(), {}, process.stderr, times);
+      await client.create({ title: 'Emma', author: '', year: 1815 });
+      const file = 'title,year\nEmma,1815\n';
+      const [, , { import: number, rows }] = await send(client, '/import?dry-run', file);
+      assert.equal(rows.here[0].title, 'Emma');
+      await command('forget 1 --yes', dbUrl);
+      const seen = async () => String((await executeOn(dbUrl, 'select seen from book_imports'))[0]?.seen);
+      for (let note = 0, before = await seen(); note < 2; note += 1, before = await seen())
+        await waitUntil(async () => (await seen()) !== before);
+      assert.deepEqual((await reportOf(client, number)).rows, { new: [], here: [], doubtful: [] });
+      const [, , again] = await send(client, `/import/${number}?dry-run`);
+      assert.equal(again.rows.new[0].title, 'Emma', 'it is read again');
+      assert.deepEqual(await reportOf(client, number), again);
+    });
+
     test('rule M7: an import that is cut off by kill -9 is completed by its file, under one number', async (context) => {
       const dbUrl = await store.freshUrl();
       const file = manyRows(200_000);

@@ -30,7 +30,8 @@ const TAKE = `
 const KEEP = `
   update book_imports set seen = clock_timestamp(), state = case state when 'stored' then state else coalesce($1, state) end,
     rows = coalesce($2, rows), books = coalesce($3, books),
-    report = case state when 'stored' then report else coalesce($4::json, report) end, fingerprint = coalesce($5, fingerprint)
+    report = case when state = 'stored' or (report is null and $5::text is null) then report else coalesce($4::json, report) end,
+    fingerprint = coalesce($5, fingerprint)
   where number = $6 and owner = $7 and state <> 'undone' and ${DURABLY} returning number`;
 const WANT = "update book_imports set wanted = $1 where number = $2 and state = 'checked'";
 const TAKE_WANTED = `

@@ -25,10 +25,10 @@ const FORGET = `
   delete from book_imports where number <= (select number from book_imports order by number desc limit 1 offset ${KEPT_IMPORTS})`;
 const TAKE = `update book_imports set owner = ?, seen = ${NOW}, state = 'open' where number = ?`;
 const KEEP = `
-  update book_imports set seen = ${NOW}, state = case state when 'stored' then state else coalesce(?, state) end,
-    rows = coalesce(?, rows), books = coalesce(?, books), report = case state when 'stored' then report else coalesce(?, report) end,
-    fingerprint = coalesce(?, fingerprint)
-  where number = ? and owner = ? and state <> 'undone'`;
+  update book_imports set seen = ${NOW}, state = case state when 'stored' then state else coalesce(?1, state) end,
+    rows = coalesce(?2, rows), books = coalesce(?3, books), fingerprint = coalesce(?5, fingerprint),
+    report = case when state = 'stored' or (report = 'null' and ?5 is null) then report else coalesce(?4, report) end
+  where number = ?6 and owner = ?7 and state <> 'undone'`;
 const WANT = "update book_imports set wanted = ? where number = ? and state = 'checked'";
 const TAKE_WANTED =
   "update book_imports set wanted = 'null', state = 'open' where number = ? and owner = ? and wanted <> 'null'";
