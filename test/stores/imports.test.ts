@@ -350,6 +350,25 @@ const INTERRUPT = {
   },
 };
 
+testOnPostgres('rule M7: of equal requests at the same time, one stores its file', async (context) => {
+  const times = timesWith({ imports: { answer: 1 } });
+  const { client, dbUrl } = await startTestService(await POSTGRES.freshUrl(), {}, process.stderr, times);
+  const locker = await connectTo(context, dbUrl);
+  await locker.query('begin; lock table books in share row exclusive mode');
+  const other = await connectTo(context, dbUrl);
+  await other.query('begin; lock table book_imports in share mode');
+  const sent = [1, 2].map(() => send(client, '/import?on-duplicate=add', 'title\nEmma\n'));
+  const waits =
+    'select from pg_locks join pg_database on oid = database where datname = current_database() and not granted';
+  await waitUntil(async () => (await other.query(waits)).rowCount === 2);
+  await other.query('rollback');
+  const numbers = new Set((await Promise.all(sent)).map(([, , data]) => data.import));
+  assert.equal(numbers.size, 1);
+  await locker.query('rollback');
+  await untilStored(client, Number([...numbers][0]));
+  assert.equal((await client.list()).length, 1);
+});
+
 test('rule M4: an import into SQLite that is taken back half way is not continued', async () => {
   const { client, dbUrl } = await startTestService(await SQLITE.freshUrl());
   await client.request('GET', '/import'); // the first look at the log of changes writes to it

@@ -51,6 +51,7 @@ export class PostgresImports implements KeptImports {
   }
 
   async unfinished(fingerprint: string): Promise<KeptImport | undefined> {
+    await this.#query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [fingerprint]); // equal requests wait for each other
     const newest = `${SELECT} where fingerprint = $1 and ${UNFINISHED} order by number desc limit 1`;
     return (await this.#query<KeptImport>(newest, [fingerprint]))[0];
   }
