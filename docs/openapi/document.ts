@@ -296,6 +296,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
         'ImportEnded',
         'ImportInProgress',
         'InvalidFile',
+        'ImportNotFound',
         'PayloadTooLarge',
         'BodyCompressed',
         'KeyUsed',

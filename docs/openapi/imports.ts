@@ -1,7 +1,7 @@
 // Owns: what the OpenAPI document says of imports (rules M1 to M6): the parameters, the report, and an example of it.
 
 import { FIELD_NAMES } from '../../src/books/book.ts';
-import type { ImportKnown } from '../../src/import/imports.ts';
+import type { ImportKnown } from '../../src/import/known.ts';
 import { OPTION_NAMES, type OptionName } from '../../src/import/options.ts';
 import { emptyReport } from '../../src/import/summary.ts';
 import { exactly, type Schema, schemaRef } from './schema.ts';

@@ -6,7 +6,7 @@ import type { CatalogueEvent, Change, NotUndone, State } from '../books/change-l
 import { tagOf, tagOfText } from '../books/condition.ts';
 import { progressOf, type UndoProgress } from '../books/undo.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
-import type { ImportKnown } from '../import/imports.ts';
+import type { ImportKnown } from '../import/known.ts';
 import { writeTime } from '../rfc3339.ts';
 
 /** Every response body: exactly these three fields. */

@@ -3,7 +3,8 @@
 import { basename } from 'node:path';
 import { readBookId } from '../books/book.ts';
 import type { Answer } from '../http/answer.ts';
-import type { ImportKnown, ImportRequest, NotImported } from '../import/imports.ts';
+import type { ImportRequest, NotImported } from '../import/imports.ts';
+import type { ImportKnown } from '../import/known.ts';
 import { OPTION_NAMES, type OptionName, readOptions, WrongOption } from '../import/options.ts';
 import { isUnreadable } from '../import/summary.ts';
 import { isJsonObject, parseJson } from '../json/parse.ts';

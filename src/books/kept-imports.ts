@@ -20,13 +20,11 @@ export interface KeptImport {
   readonly wanted: unknown;
 }
 
-/** How far an import is. What is left out stays. */
+/** How far an import is. What is left out stays. A report that was forgotten stays so until the file is read again, with a fingerprint. */
 export type ImportProgress = Partial<Pick<KeptImport, 'state' | 'rows' | 'books' | 'report' | 'fingerprint'>>;
 
 export interface KeptImportsReader {
   find(number: number): Promise<KeptImport | undefined>;
-  /** The newest import with a fingerprint that is open or stopped. */
-  unfinished(fingerprint: string): Promise<KeptImport | undefined>;
   /** The newest imports, the newest first. */
   newest(most: number): Promise<readonly KeptImport[]>;
 }
@@ -38,6 +36,8 @@ export interface KeptImports extends KeptImportsReader {
    * @returns its number.
    */
   begin(fingerprint: string, owner: string): Promise<number>;
+  /** The newest import with a fingerprint that is open or stopped. Others that look for it wait for the end of the transaction. */
+  unfinished(fingerprint: string): Promise<KeptImport | undefined>;
   /** Gives an import to another process: from now on, the one before can keep nothing. */
   take(number: number, owner: string): Promise<void>;
   /** Asks the process that has the file of a checked import. */

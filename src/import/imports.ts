@@ -13,8 +13,9 @@ import type { Log } from '../log/log.ts';
 import { startThread } from '../thread.ts';
 import type { Times } from '../times.ts';
 import { within } from '../within.ts';
+import { type ImportKnown, isHeld, knownOf } from './known.ts';
 import { fingerprintOf, type GivenOptions } from './options.ts';
-import { emptyReport, type ImportReport, isStopped, isUnreadable } from './summary.ts';
+import { emptyReport, type ImportReport, isStopped, isUnreadable, STOPPED } from './summary.ts';
 import type { ImportMessage, ImportThreadData } from './thread.ts';
 import { FileRoom, Upload } from './upload.ts';
 
@@ -28,9 +29,6 @@ export interface ImportRequest {
   /** Texts in place of the wrong ones, by the lines of their records. */
   readonly corrections: Readonly<Record<string, string>>;
 }
-
-/** What is known of an import. */
-export type ImportKnown = Pick<KeptImport, 'number' | 'state' | 'books'> & { readonly report: ImportReport };
 
 /** Why an import is neither started nor continued: its key was used for another one; it is not known; its file is no longer here. */
 export type NotImported = 'conflict' | 'unknown' | 'gone';
@@ -101,11 +99,14 @@ export class Imports {
     const fingerprint = fingerprintIn(upload, request);
     const begin = async (log: LogWriter) => {
       const other = key === undefined ? await unfinished(log) : await ofKey(log, key);
-      if (other === 'conflict') return other;
-      if (other !== undefined && this.#isHeld(other)) return { number: other.number, isReplay: true };
+      if (other === 'conflict' || other === 'unknown') return other;
+      // With other options, the rows that are done with would be other ones.
+      const isOther = other !== undefined && other.books > 0 && other.fingerprint !== fingerprint;
+      if (other !== undefined && (isOther || isHeld(other, this.#lost)))
+        return { number: other.number, isReplay: true };
       if (other !== undefined) await log.imports.take(other.number, owner);
       const number = other?.number ?? (await log.imports.begin(fingerprint, owner));
-      await log.imports.keep(number, owner, { report });
+      await log.imports.keep(number, owner, { report, fingerprint });
       if (key !== undefined) await log.keep(key, [number]);
       return { number, isReplay: false };
     };
@@ -114,7 +115,7 @@ export class Imports {
       if (await log.claim({ key, fingerprint })) return undefined;
       const known = await log.known(key);
       if (known?.fingerprint !== fingerprint) return 'conflict';
-      return known.ids[0] === undefined ? undefined : await log.imports.find(known.ids[0]);
+      return (await log.imports.find(Number(known.ids[0]))) ?? 'unknown';
     };
     let begun: Awaited<ReturnType<typeof begin>>;
     try {
@@ -123,8 +124,8 @@ export class Imports {
       await upload[Symbol.asyncDispose]();
       throw error;
     }
-    if (begun === 'conflict' || begun.isReplay) await upload[Symbol.asyncDispose]();
-    if (begun === 'conflict') return begun;
+    if (typeof begun === 'string' || begun.isReplay) await upload[Symbol.asyncDispose]();
+    if (typeof begun === 'string') return begun;
     const { number, isReplay } = begun;
     if (isReplay) {
       const found = await this.find(number);
@@ -134,6 +135,8 @@ export class Imports {
       ...{ number, owner, upload, report, request, state: 'open', books: 0, thread: undefined },
       ...{ ended: Promise.withResolvers<void>(), noted: performance.now(), endedAt: 0 },
     };
+    const before = this.#jobs.get(number);
+    if (before !== undefined && before.endedAt > 0) this.#giveUp(before);
     this.#jobs.set(number, job);
     this.#start(job);
     return { ...(await this.#answerOf(job)), isReplay };
@@ -150,8 +153,8 @@ export class Imports {
     }
     const kept = await this.#parts.changes.read((log) => log.imports.find(number), this.#deadline);
     if (kept === undefined) return 'unknown';
-    if (kept.state === 'stored' || kept.state === 'undone') return this.#knownOf(kept);
-    if (!this.#isHeld(kept)) return 'gone';
+    if (kept.state === 'stored' || kept.state === 'undone') return knownOf(kept, this.#lost);
+    if (!isHeld(kept, this.#lost)) return 'gone';
     if (kept.state === 'checked')
       await this.#parts.changes.write((log) => log.imports.want(number, request), this.#deadline);
     const { answer, poll } = this.#parts.times.imports;
@@ -164,23 +167,23 @@ export class Imports {
 
   /** @returns undefined if there is no such import, or no longer. */
   async find(number: number): Promise<ImportKnown | undefined> {
-    const job = this.#jobs.get(number);
-    if (job !== undefined) return this.#knownOf(job);
+    const job = this.#working(number);
+    if (job !== undefined) return knownOf(job, this.#lost);
     const kept = await this.#parts.changes.read((log) => log.imports.find(number), this.#deadline);
-    return kept && this.#knownOf(kept);
+    return kept && knownOf(kept, this.#lost);
   }
 
   /** The newest imports of all processes, the newest first. */
   async newest(most: number): Promise<readonly ImportKnown[]> {
     const kept = await this.#parts.changes.read((log) => log.imports.newest(most), this.#deadline);
-    return kept.map((one) => this.#knownOf(this.#jobs.get(one.number) ?? one));
+    return kept.map((one) => knownOf(this.#working(one.number) ?? one, this.#lost));
   }
 
   /** Ends imports between two of their steps, and gives up all files. */
   async close(): Promise<void> {
     this.#isClosing = true;
     clearInterval(this.#timer);
-    for (const job of this.#waiting.splice(0)) this.#end(job, stopped(job.report));
+    for (const job of this.#waiting.splice(0)) this.#end(job, { ...job.report, fault: STOPPED });
     await Promise.all(
       [...this.#jobs.values()].map(async (job) => {
         job.thread?.postMessage('stop');
@@ -192,8 +195,18 @@ export class Imports {
     this.#jobs.clear();
   }
 
+  get #lost(): number {
+    return this.#parts.times.imports.lost;
+  }
+
   get #deadline(): number {
     return performance.now() + this.#parts.times.books.deadline;
+  }
+
+  /** An import of this process that has not ended: of others, the store has what became of them. */
+  #working(number: number): Job | undefined {
+    const job = this.#jobs.get(number);
+    return job?.endedAt === 0 ? job : undefined;
   }
 
   /** Gives up the file that waits longest for its next request. @returns whether there was one. */
@@ -206,7 +219,7 @@ export class Imports {
 
   /** An import that is checked ends with it. */
   #giveUp(job: Job): void {
-    this.#jobs.delete(job.number);
+    if (this.#jobs.get(job.number) === job) this.#jobs.delete(job.number);
     if (job.state === 'checked') void this.#keep(Object.assign(job, { state: 'stopped' }));
     void job.upload[Symbol.asyncDispose]();
   }
@@ -217,8 +230,8 @@ export class Imports {
     job.report = emptyReport(job.report.name, request.dryRun, options, job.upload.size);
     job.ended = Promise.withResolvers<void>();
     [job.state, job.endedAt] = ['open', 0];
-    await this.#keep(job, fingerprintIn(job.upload, job.request));
-    this.#start(job);
+    if (await this.#keep(job, fingerprintIn(job.upload, job.request))) this.#start(job);
+    else this.#lose(job);
   }
 
   #start(job: Job): void {
@@ -259,15 +272,18 @@ export class Imports {
       log.error({ err: error, import: number }, 'the thread of an import failed');
     }
     job.thread = undefined;
-    if (last?.isLost) {
-      job.state = 'undone';
-      this.#giveUp(job); // the store has what became of it
-      return job.ended.resolve();
-    }
+    if (last?.isLost) return this.#lose(job);
     if (last?.failure !== undefined) log.error({ import: number, reason: last.failure }, 'an import failed');
-    const ended = last?.isDone === true ? last.report : stopped(job.report);
+    const ended = last?.isDone === true ? last.report : { ...job.report, fault: STOPPED };
     this.#end(job, ended);
     log.info({ import: number, file: ended.name, state: job.state, books: job.books }, 'import');
+  }
+
+  /** Ends an import that was taken back, or that another process completes. */
+  #lose(job: Job): void {
+    job.state = 'undone';
+    this.#giveUp(job);
+    job.ended.resolve();
   }
 
   #end(job: Job, report: ImportReport): void {
@@ -278,17 +294,21 @@ export class Imports {
     job.endedAt = performance.now();
     void this.#keep(job).finally(() => {
       job.ended.resolve();
-      if (isStored) this.#giveUp(job);
+      if (isStored || this.#jobs.get(job.number) !== job) this.#giveUp(job);
     });
   }
 
-  /** Notes in the store how far an import is. If that fails, the next note has it. */
-  async #keep(job: Job, fingerprint?: string): Promise<void> {
+  /**
+   * Notes in the store how far an import is. If that fails, the next note has it.
+   * @param fingerprint if its file is read again.
+   * @returns false if it was taken back, or another process has it.
+   */
+  async #keep(job: Job, fingerprint?: string): Promise<boolean> {
     const { number, owner, state, report } = job;
     job.noted = performance.now();
     const progress = { state, report, ...(fingerprint === undefined ? {} : { fingerprint }) };
     const keep = (log: LogWriter) => log.imports.keep(number, owner, progress);
-    await this.#parts.changes.write(keep, this.#deadline).catch(() => {});
+    return await this.#parts.changes.write(keep, this.#deadline).catch(() => true);
   }
 
   /** Notes progress, gives up files that were held long enough, and finds out what other processes want of the others. */
@@ -318,33 +338,11 @@ export class Imports {
 
   async #answerOf(job: Job): Promise<ImportKnown> {
     await within(this.#parts.times.imports.answer, job.ended.promise);
-    return this.#knownOf(job);
-  }
-
-  /** Whether a process has its file, and works on it or waits for a request; or it has ended. */
-  #isHeld({ state, idle }: KeptImport): boolean {
-    return (
-      state === 'stored' ||
-      state === 'undone' ||
-      (state !== 'stopped' && idle < this.#parts.times.imports.lost)
-    );
-  }
-
-  #knownOf(found: Job | KeptImport): ImportKnown {
-    const { number, state, books } = found;
-    const isWanted = 'wanted' in found && state === 'checked' && found.wanted !== null;
-    const isOpen = state === 'open' || isWanted;
-    const isLost = isOpen && 'idle' in found && found.idle >= this.#parts.times.imports.lost;
-    const report = (found.report ?? emptyReport(null, false, {}, 0)) as ImportReport; // it was forgotten
-    return { number, books, state: isLost ? 'stopped' : isOpen ? 'open' : state, report };
+    return (job.state === 'undone' && (await this.find(job.number))) || knownOf(job, this.#lost);
   }
 }
 
 function fingerprintIn({ content }: Upload, { options, dryRun, corrections }: ImportRequest): string {
   const corrected = Object.keys(corrections).length > 0 ? [corrections] : [];
   return fingerprintOf(content, options, ...(dryRun ? ['check'] : []), ...corrected);
-}
-
-function stopped(report: ImportReport): ImportReport {
-  return { ...report, fault: { code: 'stopped', message: 'The service was stopped.' } };
 }

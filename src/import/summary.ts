@@ -263,6 +263,9 @@ export function isUnreadable({ file, fault, figures }: ImportReport): boolean {
   return file === null || (fault !== null && !isStopped({ fault }) && figures.rows === 0);
 }
 
+/** The fault of an import that a stop has ended. */
+export const STOPPED = { code: 'stopped', message: 'The service was stopped.' } as const;
+
 /** Whether an import ended before its end. */
 export function isStopped({ fault }: Pick<ImportReport, 'fault'>): boolean {
   return fault?.code === 'stopped' || fault?.code === 'store';

@@ -16,7 +16,7 @@ import { readDbUrl } from '../stores/open.ts';
 import type { Times } from '../times.ts';
 import { type GivenOptions, readOptions, WrongOption } from './options.ts';
 import { importBooks, type Outcome } from './pass.ts';
-import { faultOf, type ImportReport, Summary } from './summary.ts';
+import { faultOf, type ImportReport, STOPPED, Summary } from './summary.ts';
 
 export interface ImportThreadData {
   readonly dbUrl: string;
@@ -118,9 +118,7 @@ function failed(error: unknown, summary: Summary): Pick<ImportMessage, 'failure'
   if (error instanceof NoLongerOpen) return { isLost: true };
   const isStopped = error instanceof Error && error.name === 'AbortError';
   summary.failed(
-    isStopped
-      ? { code: 'stopped', message: 'The service was stopped.' }
-      : { code: 'store', message: 'The store is unavailable, or has no room.' },
+    isStopped ? STOPPED : { code: 'store', message: 'The store is unavailable, or has no room.' },
   );
   return isStopped ? {} : { failure: reasonOf(error) };
 }

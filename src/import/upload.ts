@@ -147,11 +147,13 @@ export class Upload implements AsyncDisposable {
 
 async function privateFile(folder: string): Promise<FileHandle> {
   const path = join(folder, `.import-${randomBytes(9).toString('base64url')}`);
+  let file: FileHandle | undefined;
   try {
-    const file = await open(path, 'ax+', 0o600);
+    file = await open(path, 'ax+', 0o600);
     await unlink(path);
     return file;
   } catch (error) {
+    await file?.close(); // Node.js ends a process that forgets one
     throw new NoRoomForFile(reasonOf(error));
   }
 }

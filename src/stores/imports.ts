@@ -14,6 +14,8 @@ export interface ImportsDialect {
   readonly now: string;
   /** A condition that is true, and makes the commit durable. */
   readonly durably: string;
+  /** Others who look for an unfinished import wait until the transaction ends. */
+  readonly beAlone: string;
 }
 
 /** @param integer the store's type for 64-bit integers. `report` and `wanted` are JSON. */
@@ -42,6 +44,7 @@ export class StoredImports implements KeptImports {
   }
 
   async unfinished(fingerprint: string): Promise<KeptImport | undefined> {
+    await this.#query(this.#dialect.beAlone);
     const newest = `where fingerprint = $1 and ${UNFINISHED} order by number desc limit 1`;
     return (await this.#select(newest, fingerprint))[0];
   }
@@ -72,7 +75,7 @@ export class StoredImports implements KeptImports {
     const kept = await this.#query(
       `update book_imports set seen = ${now}, state = case state when 'stored' then state else coalesce($1, state) end,
         rows = coalesce($2, rows), books = coalesce($3, books), fingerprint = coalesce($4, fingerprint),
-        report = case state when 'stored' then report else coalesce($5, report) end
+        report = case when state = 'stored' or (report = 'null' and cast($4 as text) is null) then report else coalesce($5, report) end
       where number = $6 and owner = $7 and state <> 'undone' and ${durably} returning number`,
       [state, rows, books, fingerprint, report === undefined ? null : JSON.stringify(report), number, owner],
     );

@@ -9,6 +9,7 @@ import pg from 'pg';
 import { booksOf } from '../support/books.ts';
 import { accepts } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
+import { manyRows } from '../support/importing.ts';
 import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
 import { connectTo, freshDatabase, sessionsOf, waitingIn } from '../support/postgres.ts';
@@ -97,6 +98,19 @@ describe('PgBouncer in transaction mode', () => {
     assert.equal(books.at(-1).title, 'Emma');
     for (const url of [dbUrl, `sqlite:${folder}/copy.db`]) assert.deepEqual(await booksOf(url), books);
     assert.deepEqual(await client.list(), books);
+  });
+
+  test('rules M4 and M6: a file that is sent is checked, stored and taken back through it', async () => {
+    const { client } = await startThrough();
+    const before = await client.list();
+    const body = Buffer.from(manyRows(20_000));
+    const checked = await client.request('POST', '/import?dry-run', { body });
+    const { import: number } = checked.data;
+    const stored = await client.request('POST', `/import/${number}`);
+    assert.deepEqual([checked.data.figures.new, stored.status, stored.data.books], [20_000, 200, 20_000]);
+    await client.request('POST', '/undo', { body: { import: number } });
+    await waitUntil(async () => (await client.list()).length === before.length);
+    assert.deepEqual(await client.list(), before);
   });
 
   async function startThrough(parameter = '') {

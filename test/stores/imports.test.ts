@@ -182,6 +182,65 @@ for (const store of STORES) {
       assert.equal((await one.client.list()).length, 4);
     });
 
+    test('rules M5 and M7: an import whose store has failed is completed by any process, and all answer the same', async () => {
+      const one = await startTestService(await store.freshUrl(), { IMPORT_LIMIT: '100' });
+      const other = await startTestService(one.dbUrl);
+      await executeOn(one.dbUrl, FULL[store.name]);
+      const file = 'title\nlarge\n';
+      for (let time = 0; time < 10; time += 1)
+        assert.equal((await send(one.client, '/import', file))[0], 503);
+      await executeOn(one.dbUrl, `drop trigger is_full${store === POSTGRES ? ' on books' : ''}`);
+      const [status, , report] = await send(other.client, '/import', file);
+      assert.deepEqual([status, report.books], [200, 1]);
+      assert.deepEqual(await reportOf(one.client, report.import), report);
+      assert.equal((await one.client.request('GET', '/import')).data[0].state, 'stored');
+      assert.deepEqual((await send(one.client, `/import/${report.import}`))[2], report);
+      assert.equal((await one.client.list()).length, 1);
+      assert.equal(
+        (await send(one.client, '/import?dry-run', `title\n${'a'.repeat(90)}`))[0],
+        200,
+        'there is room',
+      );
+    });
+
+    test('rules I2 and M5: a key whose import is no longer kept stores nothing again', async () => {
+      const { client, dbUrl } = await startTestService(await store.freshUrl());
+      const headers = { 'idempotency-key': 'once' };
+      const path = '/import?on-duplicate=add';
+      await send(client, path, 'title\nEmma\n', headers);
+      await executeOn(dbUrl, 'delete from book_imports');
+      const again = await send(client, path, 'title\nEmma\n', headers);
+      assert.deepEqual(again.slice(0, 2), [404, 'Import not found']);
+      assert.equal((await client.list()).length, 1);
+    });
+
+    test('rule M7: the key of a check does not check a file again that is stored in part', async () => {
+      const { client, dbUrl } = await startTestService(await store.freshUrl());
+      const check = () => send(client, '/import?dry-run', 'title\nEmma\n', { 'idempotency-key': 'once' });
+      const [, , { import: number }] = await check();
+      await executeOn(dbUrl, "update book_imports set state = 'stopped', books = 5, fingerprint = 'other'");
+      assert.equal((await check())[0], 503);
+      const { state, books } = await reportOf(client, number);
+      assert.deepEqual([state, books], ['stopped', 5]);
+    });
+
+    test('the rows of a book that is forgotten are not kept again with a file that is checked', async () => {
+      const times = timesWith({ imports: { look: 1, seen: 1 } });
+      const { client, dbUrl } = await startTestService(await store.freshUrl(), {}, process.stderr, times);
+      await client.create({ title: 'Emma', author: '', year: 1815 });
+      const file = 'title,year\nEmma,1815\n';
+      const [, , { import: number, rows }] = await send(client, '/import?dry-run', file);
+      assert.equal(rows.here[0].title, 'Emma');
+      await command('forget 1 --yes', dbUrl);
+      const seen = async () => String((await executeOn(dbUrl, 'select seen from book_imports'))[0]?.seen);
+      for (let note = 0, before = await seen(); note < 2; note += 1, before = await seen())
+        await waitUntil(async () => (await seen()) !== before);
+      assert.deepEqual((await reportOf(client, number)).rows, { new: [], here: [], doubtful: [] });
+      const [, , again] = await send(client, `/import/${number}?dry-run`);
+      assert.equal(again.rows.new[0].title, 'Emma', 'it is read again');
+      assert.deepEqual(await reportOf(client, number), again);
+    });
+
     test('rule M7: an import that is cut off by kill -9 is completed by its file, under one number', async (context) => {
       const dbUrl = await store.freshUrl();
       const file = manyRows(200_000);
@@ -250,6 +309,15 @@ for (const store of STORES) {
 /** As if the processes of all imports had died long ago. */
 const AGO = 'update book_imports set seen = 0';
 
+/** A store that fails for a book. */
+const FULL = {
+  SQLite:
+    "create trigger is_full before insert on books when new.title = 'large' begin select raise(abort, ''); end",
+  PostgreSQL: `
+    create function fail() returns trigger language plpgsql as 'begin raise exception ''''; end';
+    create trigger is_full before insert on books for each row when (new.title = 'large') execute function fail()`,
+};
+
 /** Waits until an import stores, and holds it up there. @returns lets it continue. */
 const INTERRUPT = {
   async SQLite(_: unknown, url: string) {
@@ -279,6 +347,25 @@ const INTERRUPT = {
   },
 };
 
+testOnPostgres('rule M7: of equal requests at the same time, one stores its file', async (context) => {
+  const times = timesWith({ imports: { answer: 1 } });
+  const { client, dbUrl } = await startTestService(await POSTGRES.freshUrl(), {}, process.stderr, times);
+  const locker = await connectTo(context, dbUrl);
+  await locker.query('begin; lock table books in share row exclusive mode');
+  const other = await connectTo(context, dbUrl);
+  await other.query('begin; lock table book_imports in share mode');
+  const sent = [1, 2].map(() => send(client, '/import?on-duplicate=add', 'title\nEmma\n'));
+  const waits =
+    'select from pg_locks join pg_database on oid = database where datname = current_database() and not granted';
+  await waitUntil(async () => (await other.query(waits)).rowCount === 2);
+  await other.query('rollback');
+  const numbers = new Set((await Promise.all(sent)).map(([, , data]) => data.import));
+  assert.equal(numbers.size, 1);
+  await locker.query('rollback');
+  await untilStored(client, Number([...numbers][0]));
+  assert.equal((await client.list()).length, 1);
+});
+
 test('rule M4: an import into SQLite that is taken back half way is not continued', async () => {
   const { client, dbUrl } = await startTestService(await SQLITE.freshUrl());
   await client.request('GET', '/import'); // the first look at the log of changes writes to it
@@ -291,6 +378,24 @@ test('rule M4: an import into SQLite that is taken back half way is not continue
   await waitUntil(async () => (await client.list()).length === 0);
   const { state, figures } = await reportOf(client, number);
   assert.deepEqual([state, figures.rows], ['undone', figures.new + figures.repeated]);
+});
+
+test('rule M7: an import that has stored books is completed with its own options, whichever are sent', async () => {
+  const { client, dbUrl } = await startTestService(await SQLITE.freshUrl());
+  await executeOn(
+    dbUrl,
+    `create trigger full before insert on books when new.title = 'A book of number 150000'
+       begin select raise(abort, 'no room'); end`,
+  );
+  assert.equal((await send(client, '/import?on-duplicate=add', manyRows(200_000)))[0], 503);
+  const [{ import: number, state, books }] = (await client.request('GET', '/import')).data;
+  assert.ok(state === 'stopped' && books > 0 && books < 150_000, `${state} ${books}`);
+  await executeOn(dbUrl, 'drop trigger full');
+  await send(client, `/import/${number}?from-line=100000&header=no&title=column+1`);
+  await untilStored(client, number);
+  const { options, books: all } = await reportOf(client, number);
+  assert.deepEqual([options, all], [{ 'on-duplicate': 'add' }, 200_000]);
+  assert.equal((await client.list()).length, 200_000);
 });
 
 test('rule M1: an invalid parameter is refused before the file is read', async () => {
@@ -394,6 +499,31 @@ describe('the files of imports', () => {
     other.destroy();
     await waitUntil(async () => (await send(client, '/import?dry-run', fileOf('b', 100_000)))[0] === 200);
     assert.equal((await send(client, `/import?dry-run`, fileOf('c', 450_000)))[0], 200); // instead of those before
+  });
+
+  testOnPostgres('rule M8: that are given up twice make room once', async (context) => {
+    const service = await startTestService(await POSTGRES.freshUrl(), { IMPORT_LIMIT: '1000000' });
+    const { client, port, dbUrl } = service;
+    // What the service notes after an import is stored waits for a lock of this test.
+    await executeOn(
+      dbUrl,
+      `create function wait() returns trigger language plpgsql as
+         'begin perform pg_advisory_xact_lock(1); return new; end';
+       create trigger wait before update on book_imports for each row when (old.state = 'stored') execute function wait()`,
+    );
+    const locker = await connectTo(context, dbUrl);
+    await locker.query('select pg_advisory_lock(1)');
+    const stored = send(client, '/import', `title\n${`${'a'.repeat(999)}\n`.repeat(600)}`);
+    const waits = "select from pg_locks where locktype = 'advisory' and not granted";
+    await waitUntil(async () => (await locker.query(waits)).rowCount !== 0);
+    const other = connect(port, '127.0.0.1');
+    other.write(headOf(client, 600_000).replace('\r\n\r\n', '\r\nexpect: 100-continue\r\n\r\n'));
+    await once(other, 'data'); // the stored file was given up for this one
+    await locker.query('select pg_advisory_unlock(1)');
+    assert.equal((await stored)[0], 200);
+    const [status] = await send(client, '/import?dry-run', `title\n${`${'b'.repeat(999)}\n`.repeat(600)}`);
+    other.destroy();
+    assert.equal(status, 503);
   });
 
   test('rule M8: for which the disk has no room get 503, and the next one is imported', async () => {

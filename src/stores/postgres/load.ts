@@ -124,7 +124,7 @@ export class PostgresLoad extends RowsAside implements Load {
       const number = begun ?? (await log.imports.begin(fingerprint, owner));
       if (this.#fresh > 0) await this.#storeAs(number, name, log);
       const done = { state: 'stored', books: this.#fresh, report: work.report(true) } as const;
-      const isOwn = await log.imports.keep(number, owner, done);
+      const isOwn = await log.imports.keep(number, owner, begun ? done : { ...done, fingerprint });
       if (!isOwn) throw new NoLongerOpen();
       signal.removeEventListener('abort', leave);
       signal.throwIfAborted();

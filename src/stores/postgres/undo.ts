@@ -13,7 +13,7 @@ import type {
 import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
-import { type ImportsDialect, StoredImports } from '../imports.ts';
+import { StoredImports } from '../imports.ts';
 import type { Query } from '../query.ts';
 import { changeOf, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
 import { milliseconds, statesOf } from './history.ts';
@@ -56,14 +56,14 @@ const LEAVE = 'update book_events set is_open = false where place = $1 and numbe
 const END = `
   update book_events set is_open = false, books = books + $3, work = coalesce($4::json, work) where place = $1 and number = $2`;
 
-const IMPORTS: ImportsDialect = {
+const IMPORTS = {
   nextNumber: "select nextval('book_log_number') as number",
   now: '(extract(epoch from clock_timestamp()) * 1000)::bigint',
   durably: DURABLY,
 };
 
 /** If two undos bring the same book back, one waits here for the other. */
-const BE_ALONE = 'select from book_log_state where place = $1 for no key update';
+const beAlone = (shard: number) => `select from book_log_state where place = ${shard} for no key update`;
 
 /** SQL for a text that is equal for equal states of a book. */
 const stateOf = (row: string) =>
@@ -130,7 +130,7 @@ export class PostgresLogReader implements LogReader {
 
   constructor(query: Query, shards: LogShards) {
     this.query = query;
-    this.imports = new StoredImports(query, IMPORTS);
+    this.imports = new StoredImports(query, { ...IMPORTS, beAlone: beAlone(shards.first) });
     this.shards = shards;
   }
 
@@ -257,7 +257,7 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
 
   /** Until the end of the transaction, nobody else changes these books. */
   protected override async present(shard: number, ids: readonly number[]): Promise<PresentRow[]> {
-    await this.query(BE_ALONE, [shard]);
+    await this.query(beAlone(shard));
     return this.query<PresentRow>(this.shards.statements.lockAs(`${stateOf('books')} as state`), [ids]);
   }
 

@@ -160,7 +160,7 @@ export class SqliteLoad extends RowsAside implements Load {
         if (other?.state === 'open' && other.idle < this.#target.times.importLost) return undefined; // its process works on it, or has just died
         if (other !== undefined) await imports.take(other.number, owner);
         const begun = other?.number ?? (await imports.begin(fingerprint, owner));
-        await imports.keep(begun, owner, { report: work.report(false) });
+        await imports.keep(begun, owner, { report: work.report(false), fingerprint });
         return other ?? { number: begun, rows: 0, books: 0, state: 'open' };
       });
       if (found !== undefined) return found;

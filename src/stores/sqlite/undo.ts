@@ -41,6 +41,7 @@ const IMPORTS: ImportsDialect = {
   nextNumber: `insert into book_log (at, book, last) values (${NOW}, 0, 0) returning number`,
   now: NOW,
   durably: 'true',
+  beAlone: 'select 1', // a transaction that writes is
 };
 
 const BEGIN_EVENT = `insert into book_events (number, at, kind, name) values (?, ${NOW}, ?, ?)`;
