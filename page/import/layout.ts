@@ -1,10 +1,12 @@
 // Owns: the choices of how a table is read: what its first row is, and what separates its columns.
 
-import type { Import, Options } from '../catalogue/imports.ts';
+import type { ImportReport } from '../../client/src/book-catalogue.ts';
+import type { Options } from '../catalogue/imports.ts';
 import { choice, make } from '../elements/dom.ts';
 import { FIELDS } from '../elements/text.ts';
 
-const DELIMITERS: Readonly<Record<string, string>> = {
+/** What separates columns. */
+export const DELIMITERS: Readonly<Record<string, string>> = {
   ',': 'commas',
   ';': 'semicolons',
   '\t': 'tabs',
@@ -25,7 +27,7 @@ export class LayoutChoice {
   readonly #delimiter: HTMLSelectElement;
   /** Whether no name of the first row was known, so that it may be a book. */
   #isUnknown = false;
-  #known: Import | undefined;
+  #known: ImportReport | undefined;
 
   /** @param choose is called with other options. */
   constructor(choose: (options: Options) => void) {
@@ -51,17 +53,12 @@ export class LayoutChoice {
     );
   }
 
-  /** `semicolons`. */
-  static nameOf(delimiter: string): string {
-    return DELIMITERS[delimiter] ?? delimiter;
-  }
-
   /** Whether a person must say what the first row is. */
   get isOpen(): boolean {
     return this.#isUnknown && this.#known?.options.header === undefined;
   }
 
-  show(known: Import): void {
+  show(known: ImportReport): void {
     const { file, fault, options } = known;
     this.#known = known;
     if (file === null) this.#isUnknown = fault?.line !== undefined;

@@ -239,7 +239,7 @@ describePage('import and export on the page', ({ openCatalogue, openDesk }) => {
       if ((await another.isVisible()) && name !== 'many.csv') await another.click();
     }
     await filter(page, 'cannot be read');
-    await reads(page, 'These are the first 100 of 5,000. The file of refused rows has the first 1,000.');
+    await reads(page, 'These are the first 100 of 5,000. The file of refused rows has 1,000 of them.');
   });
 
   test('a tab is closed while 50,000 books are stored: they are found again, and undone, but for what somebody has changed', async (context) => {
