@@ -18,7 +18,7 @@ export type RecentImport = ImportInShort & { readonly isInLog: boolean };
 
 /** How far an import is, or bytes that are sent, or books that are taken back. */
 export type Going =
-  | ImportInShort
+  | ImportReport
   | { readonly phase: 'sending' | 'undoing'; readonly done: number; readonly total: number };
 
 export interface Watching {

@@ -162,8 +162,10 @@ export class ImportDialog {
     this.#show(2, view.heading, ...view.parts, note);
     for (;;) {
       try {
-        const stored = await this.#watch(view, (onProgress) =>
-          this.#imports.store(known, file, options, { signal, onProgress }),
+        const stored = await this.#watch(
+          view,
+          (onProgress) => this.#imports.store(known, file, options, { signal, onProgress }),
+          note,
         );
         this.#onStored();
         if (view.heading.isConnected) this.#showResult(stored);
@@ -197,22 +199,29 @@ export class ImportDialog {
     }
   }
 
-  /** Shows how far work is, until it has ended. */
+  /** Shows how far work is, until it has ended. @param note what is true unless the catalogue is away. */
   #watch<Result>(
     view: ProgressView,
     work: (onProgress: (going: Going) => void) => Promise<Result>,
+    note?: HTMLElement,
   ): Promise<Result> {
     let now = { done: 0, total: undefined as number | undefined, text: '' };
     const onProgress = (going: Going) => {
       now = progressOf(going);
     };
-    return view.watch(work(onProgress), () => ({ ...now, trouble: this.#imports.trouble }));
+    return view.watch(work(onProgress), () => {
+      const { trouble } = this.#imports;
+      if (note !== undefined) note.hidden = trouble !== '';
+      return { ...now, trouble };
+    });
   }
 
   #showResult(stored: ImportReport): void {
     const { books, figures, fault, options } = stored;
     const facts = [`${counted(books, 'book was', 'books were')} added.`];
-    if (figures.here > 0) facts.push(`${counted(figures.here, 'was', 'were')} here already.`);
+    const before = Math.max(0, books - toAdd(stored)); // its own, from before it was interrupted
+    const here = figures.here - before;
+    if (here > 0) facts.push(`${counted(here, 'was', 'were')} here already.`);
     if (figures.repeated > 0)
       facts.push(`${counted(figures.repeated, 'row was', 'rows were')} in the file more than once.`);
     if (figures.doubtful > 0 && options.doubtful === 'skip')
@@ -246,13 +255,18 @@ function progressOf(going: Going): Omit<Progress, 'trouble'> {
       return partOf(going.read, going.size, 'read');
     case 'comparing':
       return { done: 0, total: undefined, text: 'Looking for books that are here already …' };
-    case 'storing':
-      return booksOf(going.books, going.figures.new, ' added');
+    case 'storing': // an import that is completed counts the books from before, which are no longer new
+      return booksOf(going.books, Math.max(going.books, toAdd(going)), ' added');
     case 'undoing':
       return booksOf(going.done, going.total, '');
     case 'done':
       return { done: 1, total: 1, text: '' };
   }
+}
+
+/** The books of a file that were to be added when it was compared. */
+function toAdd({ figures, options }: ImportReport): number {
+  return figures.new + (options.doubtful === 'skip' ? 0 : figures.doubtful);
 }
 
 function partOf(done: number, total: number, what: string): Omit<Progress, 'trouble'> {

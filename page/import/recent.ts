@@ -19,9 +19,10 @@ export class RecentImports {
     this.#takeBack = takeBack;
   }
 
-  /** The import that a file completes, if it is one of these. */
+  /** The import that a file completes, if it is one of these. That its process was killed, the service finds out after a while. */
   completedBy({ name, size }: File): RecentImport | undefined {
-    return this.#all.find((one) => one.state === 'stopped' && one.name === name && one.size === size);
+    const isIncomplete = ({ state }: RecentImport) => state === 'stopped' || state === 'open';
+    return this.#all.find((one) => isIncomplete(one) && one.name === name && one.size === size);
   }
 
   /** Shows them until the signal. */
