@@ -162,10 +162,8 @@ export class ImportDialog {
     this.#show(2, view.heading, ...view.parts, note);
     for (;;) {
       try {
-        const stored = await this.#watch(
-          view,
-          (onProgress) => this.#imports.store(known, file, options, { signal, onProgress }),
-          note,
+        const stored = await this.#watch(view, (onProgress) =>
+          this.#imports.store(known, file, options, { signal, onProgress }),
         );
         this.#onStored();
         if (view.heading.isConnected) this.#showResult(stored);
@@ -199,28 +197,23 @@ export class ImportDialog {
     }
   }
 
-  /** Shows how far work is, until it has ended. @param note what is true unless the catalogue is away. */
+  /** Shows how far work is, until it has ended. */
   #watch<Result>(
     view: ProgressView,
     work: (onProgress: (going: Going) => void) => Promise<Result>,
-    note?: HTMLElement,
   ): Promise<Result> {
     let now = { done: 0, total: undefined as number | undefined, text: '' };
     const onProgress = (going: Going) => {
       now = progressOf(going);
     };
-    return view.watch(work(onProgress), () => {
-      const { trouble } = this.#imports;
-      if (note !== undefined) note.hidden = trouble !== '';
-      return { ...now, trouble };
-    });
+    return view.watch(work(onProgress), () => ({ ...now, trouble: this.#imports.trouble }));
   }
 
   #showResult(stored: ImportReport): void {
     const { books, figures, fault, options } = stored;
     const facts = [`${counted(books, 'book was', 'books were')} added.`];
-    const before = Math.max(0, books - toAdd(stored)); // its own, from before it was interrupted
-    const here = figures.here - before;
+    const own = Math.max(0, books - toAdd(stored)); // from before it was interrupted
+    const here = figures.here - own;
     if (here > 0) facts.push(`${counted(here, 'was', 'were')} here already.`);
     if (figures.repeated > 0)
       facts.push(`${counted(figures.repeated, 'row was', 'rows were')} in the file more than once.`);
@@ -246,19 +239,25 @@ export class ImportDialog {
 }
 
 function progressOf(going: Going): Omit<Progress, 'trouble'> {
+  const part = (done: number, total: number, what: string) => {
+    return { done, total, text: `${Math.floor((100 * done) / total)} % of the file is ${what}.` };
+  };
+  const books = (done: number, total: number, end: string) => {
+    return { done, total, text: `${numberText(done)} of ${counted(total, 'book')}${end}` };
+  };
   switch (going.phase) {
     case 'sending':
-      return partOf(going.done, going.total, 'sent');
+      return part(going.done, going.total, 'sent');
     case 'waiting':
       return { done: 0, total: undefined, text: 'Waiting for other imports …' };
     case 'reading':
-      return partOf(going.read, going.size, 'read');
+      return part(going.read, going.size, 'read');
     case 'comparing':
       return { done: 0, total: undefined, text: 'Looking for books that are here already …' };
-    case 'storing': // an import that is completed counts the books from before, which are no longer new
-      return booksOf(going.books, Math.max(going.books, toAdd(going)), ' added');
+    case 'storing': // those of before an interruption are among the books, but no longer new
+      return books(going.books, Math.max(going.books, toAdd(going)), ' added.');
     case 'undoing':
-      return booksOf(going.done, going.total, '');
+      return books(going.done, going.total, '.');
     case 'done':
       return { done: 1, total: 1, text: '' };
   }
@@ -267,14 +266,6 @@ function progressOf(going: Going): Omit<Progress, 'trouble'> {
 /** The books of a file that were to be added when it was compared. */
 function toAdd({ figures, options }: ImportReport): number {
   return figures.new + (options.doubtful === 'skip' ? 0 : figures.doubtful);
-}
-
-function partOf(done: number, total: number, what: string): Omit<Progress, 'trouble'> {
-  return { done, total, text: `${Math.floor((100 * done) / total)} % of the file is ${what}.` };
-}
-
-function booksOf(done: number, total: number, what: string): Omit<Progress, 'trouble'> {
-  return { done, total, text: `${numberText(done)} of ${counted(total, 'book')}${what}.` };
 }
 
 /** The requests fail with a Complaint. */
