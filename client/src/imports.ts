@@ -84,6 +84,8 @@ export interface ImportInShort {
     readonly message: string;
     readonly names?: readonly string[];
     readonly first?: readonly (readonly string[])[];
+    /** Of the names, if they may be a record. */
+    readonly line?: number;
   } | null;
 }
 
@@ -135,7 +137,8 @@ export interface RefusedRow {
   readonly reason: { readonly code: string; readonly values: readonly (string | number)[] };
   /** A text in its place. */
   readonly proposal: string | null;
-  readonly record: string;
+  /** Its record in a file of refused rows; null if it is too long. */
+  readonly record: string | null;
 }
 
 /** No books can be found in a file. Its status is 400. */

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { openPage, startBrowser } from '../../test/support/browser.ts';
-import { cell, editor, listed, logIn, said, searchField } from '../../test/support/page.ts';
+import { cell, counted, editor, listed, logIn, searchField } from '../../test/support/page.ts';
 import { COMMAND } from '../../test/support/repository.ts';
 import { SQLITE, startServiceProcess } from '../../test/support/service.ts';
 
@@ -81,7 +81,7 @@ try {
   await take(browser, url, 'deleted', DESK, async (page) => {
     await service.client.create(DOUBLE);
     await searchField(page).pressSequentially('jane');
-    await said(page, '9 books found');
+    await counted(page, '9 books found');
     const double = page.getByRole('row').filter({ hasText: `${DOUBLE.year}` });
     await double.hover();
     await double.getByRole('button', { name: 'Delete' }).click();

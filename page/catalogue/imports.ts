@@ -1,81 +1,29 @@
 // Owns: the requests of imports (rules M1 to M8), and of taking one back. Each is repeated until the catalogue answers it.
 // Does not: read the file: the service does.
 
-import { type BookCatalogue, CatalogueError } from '../../client/src/book-catalogue.ts';
-import type { Reason, ReasonCode } from '../../src/files/reasons.ts';
-import type { Field } from '../elements/text.ts';
+import {
+  type BookCatalogue,
+  CatalogueError,
+  type ImportInShort,
+  type ImportReport,
+} from '../../client/src/book-catalogue.ts';
 import { isRefusal } from './refusal.ts';
 import type { Session } from './session.ts';
 
 /** As the service names them; its report has them as well. */
-export type Options = Readonly<Record<string, string>>;
-
-type Texts = readonly string[];
-
-/** A row that is a book. */
-export interface BookRow extends Readonly<Record<'title' | 'author', string>> {
-  readonly line: number;
-  readonly year: number;
-  readonly doubt: ReasonCode | null;
-}
-
-/** Without a column, the whole row is wrong; without a text, it is too long to be corrected here. */
-export interface RefusedRow
-  extends Readonly<Record<'title' | 'column' | 'text' | 'proposal', string | null>> {
-  readonly line: number;
-  readonly reason: Reason;
-  /** As a file of refused rows has it. */
-  readonly record: string;
-}
-
-/** The report of an import (rule M3). */
-export interface Import {
-  readonly import: number;
-  readonly state: 'open' | 'checked' | 'stopped' | 'stored' | 'undone';
-  readonly books: number;
-  readonly name: string | null;
-  readonly dryRun: boolean;
-  readonly options: Options;
-  readonly phase: 'waiting' | 'reading' | 'comparing' | 'storing' | 'done';
-  readonly read: number;
-  readonly size: number;
-  readonly file:
-    | (Readonly<Record<'format' | 'encoding' | 'above', string>> & {
-        readonly delimiter: string | null;
-        readonly names: Texts;
-        readonly first: readonly Texts[];
-        readonly columns: Readonly<Record<Field, string | null>>;
-        readonly otherYears: Texts;
-      })
-    | null;
-  readonly figures: Readonly<Record<Figure, number>> & { readonly lacking: Readonly<Record<Field, number>> };
-  readonly rows: Readonly<Record<'new' | 'here' | 'doubtful', readonly BookRow[]>>;
-  readonly refused: readonly RefusedRow[];
-  readonly rejects: Readonly<Record<'name' | 'before' | 'between' | 'after', string>> | null;
-  /** If no column is known to be the title, with those that there are; the line of a first row that may be a book. */
-  readonly fault:
-    | (Readonly<Record<'code' | 'message', string>> & {
-        readonly names?: Texts;
-        readonly first?: readonly Texts[];
-        readonly line?: number;
-      })
-    | null;
-}
-
-type Figure = 'rows' | 'new' | 'here' | 'repeated' | 'doubtful' | 'refused' | 'short' | 'newYears';
-
-/** As the list of imports has it. */
-export type ImportInShort = Omit<Import, 'options' | 'file' | 'rows' | 'refused' | 'rejects'>;
+export type Options = ImportReport['options'];
 
 /** An import that a person may look for, and whether the log can take it back. */
 export type RecentImport = ImportInShort & { readonly isInLog: boolean };
 
+/** How far an import is, or bytes that are sent, or books that are taken back. */
+export type Going =
+  | ImportReport
+  | { readonly phase: 'sending' | 'undoing'; readonly done: number; readonly total: number };
+
 export interface Watching {
   readonly signal: AbortSignal;
-  /** Called with how much of the file is sent. */
-  readonly onSent?: (bytes: number) => void;
-  /** Called with how far it is. */
-  readonly onReport?: (known: ImportInShort) => void;
+  readonly onProgress?: (going: Going) => void;
 }
 
 /** It cannot continue. The message is for the person at the page. */
@@ -92,6 +40,10 @@ const NO_ROOM = 'The catalogue could not store all of it: it is away, or has no 
 const FORGOTTEN = 'The catalogue does not know this import any more. Choose the file again.';
 const GONE = 'The file was moved, renamed or deleted after it was chosen. Choose it again.';
 const CHANGED = 'The file was saved again after it was chosen, or it cannot be read. Choose it again.';
+const TOO_LARGE =
+  'The file is too large for the catalogue, or for a proxy in front of it. Split it, or ask the operator to import it.';
+const TOO_MANY =
+  'These corrections are too long for one import. Save the refused rows, correct them there, and import that file.';
 
 export class Imports {
   readonly #session: Session;
@@ -100,21 +52,33 @@ export class Imports {
     this.#session = session;
   }
 
+  /** Why nothing continues at the moment; '' if it does. */
+  get trouble(): string {
+    const { trouble } = this.#session;
+    return trouble && `${trouble} The page continues as soon as it can.`;
+  }
+
   /** Has a file read and compared, and stores nothing. */
-  async check(file: File, options: Options, watching: Watching): Promise<Import> {
+  async check(file: File, options: Options, watching: Watching): Promise<ImportReport> {
     const sent = { ...options, name: file.name, 'dry-run': '' };
-    return this.#decoded(file, await this.#ended(await this.#send(file, sent, watching), watching), watching);
+    return this.#checked(await this.#send(file, sent, watching), file, watching);
   }
 
   /** Checks the file of a check with other options. */
-  async checkAgain(known: Import, file: File, options: Options, watching: Watching): Promise<Import> {
+  async checkAgain(
+    known: ImportReport,
+    file: File,
+    options: Options,
+    watching: Watching,
+  ): Promise<ImportReport> {
     const asked = await this.#continue(known.import, { ...options, 'dry-run': '' }, watching);
     if (asked === undefined) return this.check(file, { ...known.options, ...options }, watching);
-    return this.#decoded(file, await this.#ended(asked, watching), watching);
+    return this.#checked(asked, file, watching);
   }
 
   /** An older program has written a file that is not UTF-8. */
-  async #decoded(file: File, known: Import, watching: Watching): Promise<Import> {
+  async #checked(begun: ImportReport, file: File, watching: Watching): Promise<ImportReport> {
+    const known = await this.#ended(begun, watching);
     if (known.fault?.code !== 'not-utf8' || known.options.encoding !== undefined) return known;
     return this.checkAgain(known, file, { encoding: 'windows-1252' }, watching);
   }
@@ -123,7 +87,7 @@ export class Imports {
    * Stores the file of a check, or the rest of it: under one number, however often the service is started again.
    * @throws Complaint when the store has no room. To repeat the call continues.
    */
-  async store(known: ImportInShort, file: File, options: Options, watching: Watching): Promise<Import> {
+  async store(known: ImportInShort, file: File, options: Options, watching: Watching): Promise<ImportReport> {
     for (let { import: number } = known; ; await pause(PAUSE, watching.signal)) {
       let next = await this.#continue(number, options, watching);
       if (next === undefined) {
@@ -143,7 +107,7 @@ export class Imports {
 
   /** Those that are not complete, and those of the last day. */
   async recent(signal: AbortSignal): Promise<readonly RecentImport[]> {
-    const all = (await this.#ask('GET', 'import', { signal })) as unknown as readonly ImportInShort[];
+    const all = (await this.#ask<readonly ImportInShort[]>('GET', 'import', { signal })) ?? [];
     const recent: RecentImport[] = [];
     for (const one of all) {
       const isEnded = one.state === 'stored' || one.state === 'undone';
@@ -160,14 +124,9 @@ export class Imports {
 
   /**
    * Takes an import back. The service continues it without the page.
-   * @param onProgress is called with the number of books that are done with, of all.
-   * @returns how many were removed, and how many stay, since others have changed them.
+   * @returns how many books were removed, and how many stay, since others have changed them.
    */
-  async takeBack(
-    number: number,
-    onProgress: (done: number, of: number) => void,
-  ): Promise<readonly [number, number]> {
-    const { signal } = new AbortController();
+  async takeBack(number: number, { signal, onProgress }: Watching): Promise<readonly [number, number]> {
     const call = <Result>(work: (catalogue: BookCatalogue) => Promise<Result>) =>
       this.#persist(signal, () => this.#session.call(work));
     const idempotencyKey = `page-takes-back-import-${number}`;
@@ -176,48 +135,50 @@ export class Imports {
       if ('undone' in event) return [event.undone, event.left.length];
       const { event: going, undo, books } = event;
       if (undo === null || undo.checked >= undo.books) return [books, undo?.changedLater ?? 0];
-      onProgress(undo.checked, undo.books);
+      onProgress?.({ phase: 'undoing', done: undo.checked, total: undo.books });
       await pause(POLL, signal);
       event = await call((catalogue) => catalogue.continueUndo(going));
     }
   }
 
   /** Waits until it is neither read nor stored any more. */
-  async #ended(known: Import, watching: Watching): Promise<Import> {
-    let now: Import | undefined = known;
+  async #ended(begun: ImportReport, watching: Watching): Promise<ImportReport> {
+    let now: ImportReport | undefined = begun;
     while (now?.state === 'open') {
-      watching.onReport?.(now);
+      watching.onProgress?.(now);
       await pause(POLL, watching.signal);
-      now = await this.#find(known.import, watching);
+      now = await this.#find(begun.import, watching);
     }
     if (now === undefined) throw new Complaint(FORGOTTEN);
     return now;
   }
 
-  #send(file: File, options: Options, watching: Watching): Promise<Import> {
-    return this.#ask('POST', `import?${new URLSearchParams(options)}`, watching, file) as Promise<Import>;
+  #send(file: File, options: Options, watching: Watching): Promise<ImportReport> {
+    const path = `import?${new URLSearchParams(options)}`;
+    return this.#ask('POST', path, watching, file) as Promise<ImportReport>;
   }
 
-  #continue(number: number, options: Options, watching: Watching): Promise<Import | undefined> {
+  #continue(number: number, options: Options, watching: Watching): Promise<ImportReport | undefined> {
     return this.#ask('POST', `import/${number}?${new URLSearchParams(options)}`, watching);
   }
 
-  #find(number: number, watching: Watching): Promise<Import | undefined> {
+  #find(number: number, watching: Watching): Promise<ImportReport | undefined> {
     return this.#ask('GET', `import/${number}`, watching);
   }
 
   /** @returns undefined if the file or the import is no longer here. */
-  async #ask(
+  async #ask<Data>(
     method: 'GET' | 'POST',
     path: string,
-    { signal, onSent }: Watching,
+    { signal, onProgress }: Watching,
     file?: File,
-  ): Promise<Import | undefined> {
+  ): Promise<Data | undefined> {
+    const onSent = (done: number) => onProgress?.({ phase: 'sending', done, total: file?.size ?? 0 });
     const send = () => this.#session.send({ method, path, file, onSent, signal });
     const { status, message, data } = await this.#persist(signal, send, file);
-    if (data !== null) return data as Import;
+    if (data !== null) return data as Data;
     if (status === 410 || status === 404) return undefined;
-    throw new CatalogueError(message, { status });
+    throw complaintOf(status, message);
   }
 
   /** Repeats work until the catalogue answers. */
@@ -226,8 +187,8 @@ export class Imports {
       try {
         return await work();
       } catch (error) {
-        const isFinal = !(error instanceof CatalogueError) || error.status === 413 || isRefusal(error);
-        if (isFinal) throw error;
+        if (!(error instanceof CatalogueError)) throw error;
+        if (error.status === 413 || isRefusal(error)) throw complaintOf(error.status, error.message);
       }
       await file
         ?.slice(0, 1)
@@ -239,6 +200,12 @@ export class Imports {
       await pause(PAUSE, signal);
     }
   }
+}
+
+function complaintOf(status: number | undefined, message: string): Complaint {
+  if (status === 413) return new Complaint(TOO_LARGE);
+  const isLong = status === 414 || status === 431;
+  return new Complaint(isLong ? TOO_MANY : `The catalogue refuses this: ${message}.`);
 }
 
 async function pause(time: number, signal: AbortSignal): Promise<void> {

@@ -40,6 +40,22 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+export function button(text: string, click: () => void, attributes: Attributes = {}): HTMLButtonElement {
+  return make('button', { type: 'button', click, ...attributes }, text);
+}
+
+/** Says what is wrong; screen readers speak it at once. */
+export function warning(text: string): HTMLElement {
+  return make('p', { class: 'bad', role: 'alert' }, text);
+}
+
+/** Replaces what an element has. The focus stays on the element with the same id. */
+export function redraw(element: Element, ...parts: readonly Node[]): void {
+  const focused = document.activeElement?.id;
+  element.replaceChildren(...parts);
+  if (focused) document.getElementById(focused)?.focus();
+}
+
 /**
  * Attributes of an element whose whole text is from the catalogue or from a file: a browser does not translate it, and writes
  * it from the side on which its language begins.
@@ -52,8 +68,8 @@ export function sentence(parts: TemplateStringsArray, ...texts: readonly string[
 }
 
 /** @param heads of the columns: texts, or what stands in their cells. */
-export function table(heads: readonly (readonly (Node | string)[])[], body: HTMLElement): HTMLElement {
-  const cells = heads.map((head) => make('th', { scope: 'col' }, ...head));
+export function table(heads: readonly (string | readonly Node[])[], body: HTMLElement): HTMLElement {
+  const cells = heads.map((head) => make('th', { scope: 'col' }, ...[head].flat()));
   return make('table', {}, make('thead', {}, make('tr', {}, ...cells)), body);
 }
 

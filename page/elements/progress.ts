@@ -1,6 +1,6 @@
 // Owns: the progress of long work, on screen and for screen readers, and the ways to stop it.
 
-import { make } from './dom.ts';
+import { button, make, warning } from './dom.ts';
 
 export interface Progress {
   readonly done: number;
@@ -24,7 +24,6 @@ export class ProgressView {
   readonly #bar: HTMLProgressElement;
   readonly #footer = make('footer');
   readonly #stop: HTMLButtonElement;
-  #isStopping = false;
 
   /**
    * @param status an element with this role, which gets some of the texts.
@@ -34,20 +33,14 @@ export class ProgressView {
     this.#status = status;
     this.heading = make('h3', { tabindex: -1 }, title);
     this.#bar = make('progress', { 'aria-label': title });
-    this.#stop = make('button', { type: 'button', hidden: stop === undefined }, 'Stop here');
-    this.#stop.addEventListener('click', () => {
-      this.#isStopping = true;
+    const click = () => {
       this.#stop.ariaDisabled = 'true';
       this.#stop.textContent = 'Stopping …';
       stop?.();
-    });
+    };
+    this.#stop = button('Stop here', click, { hidden: stop === undefined });
     this.#footer.append(this.#stop);
     this.parts = [this.heading, this.#text, this.#bar, this.#trouble, this.#footer];
-  }
-
-  /** Whether a person wants the work to end. */
-  get isStopping(): boolean {
-    return this.#isStopping;
   }
 
   /** Shows progress until the work has ended. */
@@ -76,13 +69,9 @@ export class ProgressView {
   /** @returns whether a person wants to try again what has failed. */
   async askToRepeat(complaint: string): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const alert = make('p', { class: 'bad', role: 'alert' }, complaint);
-    const repeat = make(
-      'button',
-      { type: 'button', class: 'primary', click: () => resolve(true) },
-      'Try again',
-    );
-    const end = make('button', { type: 'button', click: () => resolve(false) }, 'Stop here');
+    const alert = warning(complaint);
+    const repeat = button('Try again', () => resolve(true), { class: 'primary' });
+    const end = button('Stop here', () => resolve(false));
     this.#footer.before(alert);
     this.#footer.replaceChildren(end, repeat);
     this.heading.focus();

@@ -1,33 +1,32 @@
 // Owns: the step "Check" of an import: the columns and the first rows of the file in one table, which also shows the rows that
 // each of the figures counts.
 
-import { because, sentenceOf } from '../../src/files/reasons.ts';
-import type { BookRow, Import, Options } from '../catalogue/imports.ts';
-import { AS_IT_IS, choice, make, table } from '../elements/dom.ts';
+import type { ImportedRow, ImportReport } from '../../client/src/book-catalogue.ts';
+import { because, type ReasonCode, sentenceOf } from '../../src/files/reasons.ts';
+import type { Imports, Options } from '../catalogue/imports.ts';
+import { AS_IT_IS, button, choice, make, redraw, table, warning } from '../elements/dom.ts';
 import { counted, FIELD_NAMES, FIELDS, numberText, yearText } from '../elements/text.ts';
 import { LayoutChoice } from './layout.ts';
-import { RefusedRows } from './refused.ts';
+import { RefusedRows, recordsOf, SHOWN, saveRefused } from './refused.ts';
+import { describe, noticesOn, remarksOn } from './understood.ts';
 
-/** What a person can do in this step. */
-export interface Actions {
-  /** Reads the file again, with these options as well. */
-  choose(options: Options): void;
-  /** Reads it again with the corrections. */
-  correct(): void;
-  chooseFile(): void;
-  saveRefused(): void;
-  start(options: Options): void;
+/** What the step needs, and how it ends. */
+export interface Surroundings {
+  readonly imports: Imports;
+  /** Aborted when nobody needs the step any more. */
+  readonly signal: AbortSignal;
+  /** An element with this role, which gets the figures. */
+  readonly status: HTMLElement;
+  /** Chooses another file. */
+  leave(): void;
+  fail(error: unknown): void;
+  start(known: ImportReport, file: File, options: Options): void;
 }
-
-const ENCODINGS: Readonly<Record<string, string>> = {
-  'utf-8': 'UTF-8',
-  'utf-16le': 'UTF-16',
-  'utf-16be': 'UTF-16',
-  'windows-1252': 'Windows-1252',
-};
 
 /** The use of a column that no field takes. */
 const NONE = '–';
+const USES = { [NONE]: NONE, ...FIELD_NAMES };
+type Use = keyof typeof USES;
 
 /** What the table may show, and how the button with their number says so. */
 const KINDS = {
@@ -40,58 +39,55 @@ const KINDS = {
 type Kind = keyof typeof KINDS;
 const ALL = Object.keys(KINDS) as readonly Kind[];
 
+/** Milliseconds between two looks at why the catalogue does not answer. */
+const LOOK = 200;
+
+const CHECK = { class: 'check' };
+
 export class CheckStep {
   readonly heading: HTMLElement;
   readonly parts: readonly HTMLElement[];
-  readonly #actions: Actions;
+  readonly #file: File;
+  readonly #around: Surroundings;
   readonly #about = make('p', { class: 'hint' });
   readonly #notices = make('div');
-  readonly #figures: Readonly<Record<Kind, HTMLButtonElement>>;
+  readonly #figures = Object.fromEntries(
+    ALL.map((kind) => [kind, button('', () => this.#drawTable(kind))]),
+  ) as Readonly<Record<Kind, HTMLButtonElement>>;
   readonly #table = make('div', { class: 'scroll', role: 'region', tabindex: 0 });
   readonly #more = make('p', { class: 'hint' });
-  readonly #save: HTMLElement;
-  readonly #layout: LayoutChoice;
-  readonly #refused: RefusedRows;
-  readonly #doubtfulToo = make('input', { type: 'checkbox', id: 'import-doubtful' });
-  readonly #doubtfulLabel: HTMLElement;
+  readonly #save = button('Save the refused rows', () => void this.#saveRefused());
+  readonly #layout = new LayoutChoice((options) => this.#choose(options));
+  readonly #refused = new RefusedRows(() => this.#read());
+  readonly #doubtfulToo = make('input', {
+    ...{ type: 'checkbox', id: 'import-doubtful' },
+    change: () => this.#drawFigures(),
+  });
   readonly #doubtfulCount = make('span');
-  readonly #skip = make('input', { type: 'checkbox', id: 'import-skip', checked: true });
+  readonly #doubtfulLabel = make('label', CHECK, this.#doubtfulToo, this.#doubtfulCount);
   readonly #remarks = make('p', { class: 'hint' });
   readonly #going = make('p', { class: 'hint' });
-  readonly #start = make('button', { type: 'button', class: 'primary' });
-  #known: Import;
+  readonly #start = button('', () => void this.#import(), { class: 'primary' });
+  readonly #warning = warning('Your corrections would be lost. Repeat the action to discard them.');
+  #known: ImportReport;
   #kind: Kind = 'rows';
-  /** Whether the file is being read with other options. */
+  /** Options that were chosen, but not yet sent. */
+  #asked: Options | undefined;
+  /** The check that is under way. */
+  #checking: Promise<void> | undefined;
+  /** Whether the file is being read with other options, so that no figure is known. */
   #isBusy = false;
 
-  constructor(file: File, known: Import, actions: Actions) {
-    this.#actions = actions;
+  constructor(file: File, known: ImportReport, around: Surroundings) {
+    this.#file = file;
     this.#known = known;
+    this.#around = around;
     this.heading = make('h3', { ...AS_IT_IS, tabindex: -1 }, file.name);
-    this.#figures = Object.fromEntries(ALL.map((kind) => [kind, this.#figure(kind)])) as Record<
-      Kind,
-      HTMLButtonElement
-    >;
-    this.#layout = new LayoutChoice((options) => actions.choose(options));
-    this.#refused = new RefusedRows(() => actions.correct());
-    this.#save = make(
-      'button',
-      { type: 'button', click: () => actions.saveRefused() },
-      'Save the refused rows',
-    );
-    this.#doubtfulLabel = make(
-      'label',
-      { class: 'check', for: 'import-doubtful' },
-      this.#doubtfulToo,
-      this.#doubtfulCount,
-    );
-    this.#doubtfulToo.addEventListener('change', () => this.#drawFigures());
-    this.#skip.addEventListener('change', () => {
-      actions.choose({ 'on-duplicate': this.#skip.checked ? 'skip' : 'add' });
+    const skip = make('input', {
+      ...{ type: 'checkbox', id: 'import-skip', checked: true },
+      change: () => this.#choose({ 'on-duplicate': skip.checked ? 'skip' : 'add' }),
     });
-    this.#start.addEventListener('click', () => {
-      actions.start({ doubtful: this.#doubtfulToo.checked ? 'add' : 'skip' });
-    });
+    const same = new Intl.ListFormat('en-GB').format(FIELDS);
     this.parts = [
       this.heading,
       this.#about,
@@ -103,57 +99,98 @@ export class CheckStep {
       this.#layout.element,
       this.#remarks,
       this.#doubtfulLabel,
-      make(
-        'label',
-        { class: 'check', for: 'import-skip' },
-        this.#skip,
-        `Leave out books that are here already (same ${new Intl.ListFormat('en-GB').format(FIELDS)})`,
-      ),
+      make('label', CHECK, skip, `Leave out books that are here already (same ${same})`),
       this.#going,
-      make(
-        'footer',
-        {},
-        make('button', { type: 'button', click: () => actions.chooseFile() }, 'Another file'),
-        this.#start,
-      ),
+      make('footer', {}, button('Another file', around.leave), this.#start),
     ];
-    this.show(known, true);
+    this.#show(true);
   }
 
-  /** Texts in place of wrong ones, as JSON. */
-  get corrections(): string {
-    return JSON.stringify(this.#refused.corrections);
+  get hasCorrections(): boolean {
+    return this.#refused.corrections !== '{}';
   }
 
-  /** Shows that the file is being read again. @param isOther whether with other options. */
-  reading(text: string, isOther: boolean): void {
-    this.#isBusy = isOther;
-    this.#going.textContent = text;
+  /** Whether the file can be left. A person is warned once if that would lose corrections. */
+  mayBeLeft(): boolean {
+    if (!this.hasCorrections || this.#warning.isConnected) return true;
+    this.parts.at(-1)?.after(this.#warning);
+    return false;
+  }
+
+  async #import(): Promise<void> {
+    await this.#checking;
+    const options = {
+      doubtful: this.#doubtfulToo.checked ? 'add' : 'skip',
+      corrections: this.#refused.corrections,
+    };
+    if (!this.#around.signal.aborted) this.#around.start(this.#known, this.#file, options);
+  }
+
+  async #saveRefused(): Promise<void> {
+    await this.#checking;
+    saveRefused(this.#known);
+  }
+
+  /** Has the file read with other options. */
+  #choose(options: Options): void {
+    this.#asked = { ...this.#asked, ...options };
+    this.#isBusy = true;
     this.#drawFigures();
+    this.#read();
   }
 
-  /**
-   * Shows how the file was understood.
-   * @param isOther whether with other options than before.
-   * @returns the figures in words.
-   */
-  show(known: Import, isOther: boolean): string {
-    this.#known = known;
+  /** Has the file read again, with the corrections, until nothing else was chosen or corrected. */
+  #read(): void {
+    this.#warning.remove();
+    const { signal, fail } = this.#around;
+    this.#checking ??= this.#readAgain()
+      .catch((error) => {
+        if (!signal.aborted) fail(error);
+      })
+      .finally(() => {
+        this.#checking = undefined;
+      });
+  }
+
+  async #readAgain(): Promise<void> {
+    const { imports, signal, status } = this.#around;
+    for (let corrections = ''; this.#asked !== undefined || corrections !== this.#refused.corrections; ) {
+      // With other columns, a row may have another fault.
+      const isOther = this.#asked !== undefined;
+      corrections = isOther ? '{}' : this.#refused.corrections;
+      const options = { ...this.#asked, corrections };
+      this.#asked = undefined;
+      const say = () => {
+        this.#going.textContent = imports.trouble || 'Checking the file again …';
+      };
+      say();
+      const timer = setInterval(say, LOOK);
+      const checked = imports.checkAgain(this.#known, this.#file, options, { signal });
+      this.#known = await checked.finally(() => clearInterval(timer));
+      signal.throwIfAborted();
+      if (this.#asked === undefined) {
+        this.#show(isOther);
+        status.textContent = ALL.map((kind) => this.#figures[kind].textContent).join(', ');
+      }
+    }
+  }
+
+  /** Shows how the file was understood. @param isOther whether with other options than before. */
+  #show(isOther: boolean): void {
     this.#isBusy = false;
     this.#going.textContent = '';
-    this.#refused.show(known.refused, isOther);
-    this.#about.replaceChildren(...describe(known));
-    this.#layout.show(known);
-    this.#notices.replaceChildren(...noticesOf(known, this.#layout.isOpen));
-    if (isOther) this.#drawTable(countOf(known, this.#kind) > 0 ? this.#kind : 'rows');
+    this.#refused.show(this.#known.refused, isOther);
+    this.#about.replaceChildren(...describe(this.#known));
+    this.#layout.show(this.#known);
+    this.#notices.replaceChildren(...noticesOn(this.#known, this.#layout.isOpen));
+    this.#remarks.textContent = remarksOn(this.#known);
+    if (isOther) this.#drawTable(this.#count(this.#kind) > 0 ? this.#kind : 'rows');
     this.#drawFigures();
-    const { figures } = known;
-    this.#remarks.textContent = remarksOf(known);
-    return `${numberText(figures.new)} new, ${numberText(figures.here + figures.repeated)} here already, ${numberText(figures.doubtful)} doubtful, ${numberText(figures.refused)} cannot be read.`;
   }
 
-  #figure(kind: Kind): HTMLButtonElement {
-    return make('button', { type: 'button', click: () => this.#drawTable(kind) });
+  #count(kind: Kind): number {
+    const { figures } = this.#known;
+    return kind === 'here' ? figures.here + figures.repeated : figures[kind];
   }
 
   #drawFigures(): void {
@@ -161,7 +198,7 @@ export class CheckStep {
     const { here, repeated, doubtful, refused, rows } = figures;
     const doubles = here > 0 ? 'here already, or twice in the file' : 'twice in the file';
     for (const kind of ALL) {
-      const count = countOf(this.#known, kind);
+      const count = this.#count(kind);
       const label = kind === 'here' && repeated > 0 ? doubles : KINDS[kind].label;
       this.#figures[kind].replaceChildren(make('b', {}, this.#isBusy ? '…' : numberText(count)), ` ${label}`);
       this.#figures[kind].ariaDisabled = count === 0 && kind !== 'rows' ? 'true' : null;
@@ -182,89 +219,77 @@ export class CheckStep {
           : 'There is nothing to import: every book is here already.';
   }
 
-  /** Shows the rows of a kind; the focus stays where it is. */
+  /** Shows the rows of a kind. */
   #drawTable(kind: Kind): void {
-    if (kind !== 'rows' && countOf(this.#known, kind) === 0) return;
+    const count = this.#count(kind);
+    if (kind !== 'rows' && count === 0) return;
     this.#kind = kind;
-    const focused = document.activeElement?.id;
-    const { refused, rows } = this.#known;
-    this.#table.setAttribute('aria-label', KINDS[kind].title);
-    const [shown, content] =
-      kind === 'rows'
-        ? [Number.POSITIVE_INFINITY, this.#firstRows()]
-        : kind === 'refused'
-          ? [Math.min(refused.length, 100), table(REFUSED_COLUMNS, this.#refused.body)]
-          : [rows[kind].length, table(COLUMNS, make('tbody', {}, ...rows[kind].map(bookRow)))];
-    this.#table.replaceChildren(content);
-    const all = countOf(this.#known, kind);
-    const isKept = kind === 'refused' && all > refused.length;
+    for (const one of ALL) this.#figures[one].ariaPressed = String(one === kind);
+    this.#table.ariaLabel = KINDS[kind].title;
+    this.#save.hidden = true;
+    this.#more.textContent = '';
+    if (kind === 'rows') redraw(this.#table, this.#firstRows());
+    else if (kind === 'refused') this.#drawRefused(count);
+    else {
+      const rows = this.#known.rows[kind];
+      redraw(this.#table, table(COLUMNS, make('tbody', {}, ...rows.map(bookRow))));
+      this.#more.textContent = firstOf(rows.length, count);
+    }
+  }
+
+  #drawRefused(count: number): void {
+    const saved = recordsOf(this.#known).length;
+    redraw(this.#table, table(REFUSED_COLUMNS, this.#refused.body));
+    this.#save.hidden = saved === 0;
     this.#more.textContent = [
-      kind === 'refused' ? 'Correct a value, and its row is imported with the others.' : '',
-      shown < all ? `These are the first ${numberText(shown)} of ${numberText(all)}.` : '',
-      isKept ? `The file of refused rows has the first ${numberText(refused.length)}.` : '',
+      'Correct a value, and its row is imported with the others.',
+      firstOf(Math.min(this.#known.refused.length, SHOWN), count),
+      saved < count ? `The file of refused rows has ${numberText(saved)} of them.` : '',
     ]
       .join(' ')
       .trim();
-    this.#save.hidden = kind !== 'refused';
-    for (const one of ALL) this.#figures[one].ariaPressed = String(one === kind);
-    if (focused) document.getElementById(focused)?.focus();
   }
 
   /** The table of the file: a choice above each column. */
   #firstRows(): HTMLElement {
     const { file, fault, options } = this.#known;
-    const names = file?.names ?? fault?.names ?? [];
-    const first = file?.first ?? fault?.first ?? [];
-    const used = file?.columns ?? options;
-    const uses = names.map((name, at) => {
-      const isFirst = name !== '' && names.indexOf(name) === at;
-      return isFirst ? (FIELDS.find((field) => used[field] === name) ?? NONE) : undefined;
-    });
-    const selects: (HTMLSelectElement | undefined)[] = [];
-    for (const [at, use] of uses.entries())
-      selects.push(use === undefined ? undefined : this.#choice(names, uses, at, selects));
+    const { names = [], first = [] } = file ?? fault ?? {};
+    const columns = file?.columns ?? options;
+    const uses = names.map((name) => FIELDS.find((field) => columns[field] === name) ?? NONE);
+    const choices = names.map((name, at) =>
+      choice({ id: `import-column-${at}`, 'aria-label': `Column ${name}` }, USES, (use) => {
+        const before = uses[at] ?? NONE;
+        const other = uses.indexOf(use as Use);
+        if (other >= 0) uses[other] = NONE;
+        uses[at] = use as Use;
+        show();
+        this.#choose({ ...(before !== NONE && { [before]: '' }), ...(use !== NONE && { [use]: name }) });
+      }),
+    );
+    const show = () => {
+      for (const [at, select] of choices.entries()) select.value = uses[at] ?? NONE;
+    };
+    show();
     const heads = names.map((name, at) => {
       const shown = make('span', AS_IT_IS, name.trim() === '' ? 'without a name' : name);
-      return [selects[at] ?? '', shown];
+      const canBeChosen = name !== '' && names.indexOf(name) === at;
+      return canBeChosen ? [choices[at] as Node, shown] : [shown];
     });
-    const body = first.map((row) =>
+    const rows = first.map((row) =>
       make('tr', {}, ...names.map((_, at) => make('td', AS_IT_IS, row[at] ?? ''))),
     );
-    return table(heads, make('tbody', {}, ...body));
-  }
-
-  /** @param uses of all columns, and the choices of them: both change at once. */
-  #choice(
-    names: readonly string[],
-    uses: (string | undefined)[],
-    at: number,
-    selects: readonly (HTMLSelectElement | undefined)[],
-  ): HTMLSelectElement {
-    const name = names[at] ?? '';
-    const attributes = { id: `import-column-${at}`, 'aria-label': `Column ${name}` };
-    const select = choice(attributes, { [NONE]: NONE, ...FIELD_NAMES }, (value) => {
-      const before = uses[at] ?? NONE;
-      const other = value === NONE ? -1 : uses.indexOf(value);
-      if (selects[other] !== undefined) [uses[other], selects[other].value] = [NONE, NONE];
-      uses[at] = value;
-      this.#actions.choose({
-        ...(before !== NONE && { [before]: '' }),
-        ...(value !== NONE && { [value]: name }),
-      });
-    });
-    select.value = uses[at] ?? NONE;
-    return select;
+    return table(heads, make('tbody', {}, ...rows));
   }
 }
 
-const COLUMNS = [['Line'], ...Object.values(FIELD_NAMES).map((name) => [name]), ['Why']];
-const REFUSED_COLUMNS = [['Line'], ['Title'], ['Column'], ['Value'], ['Why']];
+const COLUMNS = ['Line', ...Object.values(FIELD_NAMES), 'Why'];
+const REFUSED_COLUMNS = ['Line', 'Title', 'Column', 'Value', 'Why'];
 
-function countOf({ figures }: Import, kind: Kind): number {
-  return kind === 'here' ? figures.here + figures.repeated : figures[kind];
+function firstOf(shown: number, count: number): string {
+  return shown < count ? `These are the first ${numberText(shown)} of ${numberText(count)}.` : '';
 }
 
-function bookRow({ line, title, author, year, doubt }: BookRow): HTMLElement {
+function bookRow({ line, title, author, year, doubt }: ImportedRow): HTMLElement {
   return make(
     'tr',
     {},
@@ -272,60 +297,6 @@ function bookRow({ line, title, author, year, doubt }: BookRow): HTMLElement {
     make('td', { ...AS_IT_IS, class: 'serif' }, title),
     make('td', AS_IT_IS, author),
     make('td', { class: 'number' }, yearText(year)),
-    make('td', {}, doubt === null ? '' : sentenceOf(because(doubt))),
+    make('td', {}, doubt === null ? '' : sentenceOf(because(doubt as ReasonCode))),
   );
-}
-
-/** `9 rows, separated by semicolons, UTF-8; title from “Werk”, no author, no year`. */
-function describe({ figures, file }: Import): (Node | string)[] {
-  if (file === null) return [];
-  const { format, delimiter, encoding, columns } = file;
-  const separated = delimiter === null ? 'JSON' : `separated by ${LayoutChoice.nameOf(delimiter)}`;
-  const lines = format === 'jsonl' ? ', one book a line' : '';
-  const named = FIELDS.flatMap((field, at) => {
-    const [between, column] = [at === 0 ? '; ' : ', ', columns[field]];
-    return column === null
-      ? [`${between}no ${field}`]
-      : [`${between}${field} from `, make('bdi', AS_IT_IS, `“${column}”`)];
-  });
-  const rows = counted(figures.rows, 'row');
-  return [`${rows}, ${separated}${lines}, ${ENCODINGS[encoding] ?? encoding}`, ...named];
-}
-
-function remarksOf({ figures, file }: Import): string {
-  const { repeated, short, newYears, lacking } = figures;
-  const isOne = newYears === 1;
-  return [
-    lacking.year > 0 ? `${counted(lacking.year, 'new book has', 'new books have')} no year.` : '',
-    repeated > 0 ? `${counted(repeated, 'row is', 'rows are')} in this file more than once.` : '',
-    short > 0 ? `${counted(short, 'row ends', 'rows end')} early: what is missing was read as empty.` : '',
-    newYears > 0
-      ? `${counted(newYears, 'date')} in UTC, on 31 December, ${isOne ? 'is' : 'are'} midnight in another time zone: read as the new year.`
-      : '',
-    file !== null && file.above !== '' ? `Left out above the names of the columns: ${file.above}` : '',
-  ]
-    .join(' ')
-    .trim();
-}
-
-/** @param isAsked whether a person must say what the first row is. */
-function noticesOf({ fault, file, figures, options }: Import, isAsked: boolean): HTMLElement[] {
-  const notice = (text: string) => make('p', { class: 'notice' }, text);
-  const alert = (text: string) => make('p', { class: 'bad', role: 'alert' }, text);
-  const notices: HTMLElement[] = [];
-  if (isAsked) notices.push(alert('Is the first row a book, or does it have the names of the columns?'));
-  if (file === null) notices.push(alert('Which column is the title? Choose it above the column.'));
-  else if (fault !== null) notices.push(alert(`${fault.message} Only the rows before that can be imported.`));
-  else if (figures.rows === 0) notices.push(alert('The file has no rows.'));
-  if (options.encoding !== undefined)
-    notices.push(
-      notice(
-        'The file is not UTF-8; it was read as Windows-1252. Look whether letters such as é are right. If not, save it as CSV in UTF-8, and choose it again.',
-      ),
-    );
-  if (file?.names.includes('id'))
-    notices.push(notice('The file has ids. They are not kept: each book gets a new one.'));
-  const others = file?.otherYears.map((name) => `“${name}”`).join(' or else ') ?? '';
-  if (others !== '') notices.push(notice(`Where “${file?.columns.year}” is empty, ${others} is the year.`));
-  return notices;
 }

@@ -2,32 +2,25 @@
 // import without the page.
 // Does not: store anything before a person has seen the check.
 
-import { CatalogueError } from '../../client/src/book-catalogue.ts';
-import { Complaint, type Import, type ImportInShort, Imports, type Options } from '../catalogue/imports.ts';
+import type { ImportInShort, ImportReport } from '../../client/src/book-catalogue.ts';
+import { Complaint, type Going, Imports, type Options } from '../catalogue/imports.ts';
 import type { Session } from '../catalogue/session.ts';
-import { find, icon, make } from '../elements/dom.ts';
+import { button, find, icon, make, warning } from '../elements/dom.ts';
 import { show as showMessage } from '../elements/messages.ts';
 import { type Progress, ProgressView } from '../elements/progress.ts';
-import { saveFile } from '../elements/save-file.ts';
 import { counted, numberText } from '../elements/text.ts';
 import { CheckStep } from './check.ts';
 import { RecentImports } from './recent.ts';
+import { recordsOf, saveRefused } from './refused.ts';
 
 /** Of the first check of a file. The page gives each book a new id, and leaves doubtful ones out. */
 const OPTIONS: Options = { ids: 'new', doubtful: 'skip' };
 
-const CHECKING = 'Checking the file again …';
-
 const NOT_TEXT =
   'This file is not text. If it is a spreadsheet, save it as CSV in UTF-8, and choose that file.';
-const TOO_LARGE =
-  'The file is too large for the catalogue, or for a proxy in front of it. Split it, or ask the operator to import it.';
-const TOO_MANY =
-  'These corrections are too long for one import. Save the refused rows, correct them there, and import that file.';
 
 export class ImportDialog {
   readonly #dialog = find<HTMLDialogElement>('#import');
-  readonly #session: Session;
   readonly #imports: Imports;
   readonly #onStored: () => void;
   readonly #steps = this.#dialog.querySelectorAll('.steps li');
@@ -37,15 +30,9 @@ export class ImportDialog {
   #check: CheckStep | undefined;
   /** Aborted when nobody needs the present work any more. */
   #work = new AbortController();
-  readonly #warning = make(
-    'p',
-    { class: 'bad', role: 'alert' },
-    'Your corrections would be lost. Repeat the action to discard them.',
-  );
 
   /** @param onStored is called when books were added or removed. */
   constructor(session: Session, onStored: () => void) {
-    this.#session = session;
     this.#imports = new Imports(session);
     this.#onStored = onStored;
     const dialog = this.#dialog;
@@ -63,7 +50,7 @@ export class ImportDialog {
       if (file !== undefined) this.open(file);
     });
     addEventListener('beforeunload', (event) => {
-      if (this.#hasCorrections) event.preventDefault();
+      if (this.#check?.hasCorrections) event.preventDefault();
     });
   }
 
@@ -75,15 +62,8 @@ export class ImportDialog {
     if (file !== undefined) void this.#read(file, recent);
   }
 
-  get #hasCorrections(): boolean {
-    return this.#check !== undefined && this.#check.corrections !== '{}';
-  }
-
-  /** Whether the file can be left. A person is warned once if that would lose corrections. */
   #mayLeave(): boolean {
-    if (!this.#hasCorrections || this.#warning.isConnected) return true;
-    this.#content.append(this.#warning);
-    return false;
+    return this.#check?.mayBeLeft() ?? true;
   }
 
   /** Ends all work for what is shown, but for an import. */
@@ -99,8 +79,7 @@ export class ImportDialog {
   #show(step: number, focus: HTMLElement, ...parts: readonly HTMLElement[]): void {
     for (const [index, element] of this.#steps.entries()) {
       element.className = index < step ? 'done' : '';
-      if (index === step) element.setAttribute('aria-current', 'step');
-      else element.removeAttribute('aria-current');
+      element.ariaCurrent = index === step ? 'step' : null;
     }
     this.#status.textContent = '';
     this.#content.replaceChildren(...parts);
@@ -117,10 +96,10 @@ export class ImportDialog {
       autofocus: true,
       'aria-labelledby': 'import-choose',
       'aria-describedby': 'import-formats',
-    });
-    input.addEventListener('change', () => {
-      const [file] = input.files ?? [];
-      if (file !== undefined) void this.#read(file, recent);
+      change: () => {
+        const [file] = input.files ?? [];
+        if (file !== undefined) void this.#read(file, recent);
+      },
     });
     const formats =
       'or drop it here: CSV, also with semicolons or tabs, JSON, or JSON Lines. Exports of Goodreads, LibraryThing, StoryGraph, Calibre, Koha and Zotero are understood as they are.';
@@ -132,7 +111,7 @@ export class ImportDialog {
       make('span', { id: 'import-formats' }, formats),
       input,
     );
-    const alert = complaint === undefined ? [] : [make('p', { class: 'bad', role: 'alert' }, complaint)];
+    const alert = complaint === undefined ? [] : [warning(complaint)];
     const hint = 'Nothing is stored before you have seen how the file was understood.';
     this.#show(0, input, drop, ...alert, make('p', { class: 'hint' }, hint), recent.element);
     void recent.watch(this.#work.signal);
@@ -147,67 +126,28 @@ export class ImportDialog {
     const { signal } = this.#work;
     const view = new ProgressView(`Checking ${file.name}`, this.#status, () => this.#chooseFile());
     this.#show(0, view.heading, ...view.parts);
-    const progress = new FileProgress(file, this.#session);
     try {
-      const known = await view.watch(
-        this.#imports.check(file, OPTIONS, { ...progress, signal }),
-        () => progress.now,
+      const known = await this.#watch(view, (onProgress) =>
+        this.#imports.check(file, OPTIONS, { signal, onProgress }),
       );
       const { code, message } = known.fault ?? {};
       if (known.file === null && code !== 'no-title')
         throw new Complaint(code === 'not-text' ? NOT_TEXT : message);
       this.#showCheck(file, known);
     } catch (error) {
-      if (!signal.aborted) this.#chooseFile(sentenceOf(error));
+      if (!signal.aborted) this.#chooseFile(messageOf(error));
     }
   }
 
-  #showCheck(file: File, first: Import): void {
+  #showCheck(file: File, known: ImportReport): void {
     const { signal } = this.#work;
-    let known = first;
-    let asked: Options | undefined;
-    /** The check that is under way. */
-    let checking: Promise<void> | undefined;
-    const checkAgain = async () => {
-      for (let corrections = ''; asked !== undefined || corrections !== check.corrections; ) {
-        // With other columns, a row may have another fault.
-        const isOther = asked !== undefined;
-        corrections = isOther ? '{}' : check.corrections;
-        const options = { ...asked, corrections };
-        asked = undefined;
-        check.reading(CHECKING, isOther);
-        const onReport = () => check.reading(this.#session.trouble || CHECKING, isOther);
-        known = await this.#imports.checkAgain(known, file, options, { signal, onReport });
-        if (signal.aborted) return;
-        if (asked === undefined) this.#status.textContent = check.show(known, isOther);
-      }
-    };
-    const begin = () => {
-      this.#warning.remove();
-      checking ??= checkAgain()
-        .catch((error) => {
-          if (!signal.aborted) this.#chooseFile(sentenceOf(error));
-        })
-        .finally(() => {
-          checking = undefined;
-        });
-    };
-    const check = new CheckStep(file, first, {
-      choose: (options) => {
-        asked = { ...asked, ...options };
-        check.reading(CHECKING, true);
-        begin();
-      },
-      correct: begin,
-      chooseFile: () => this.#mayLeave() && this.#chooseFile(),
-      saveRefused: async () => {
-        await checking;
-        saveRefused(known);
-      },
-      start: async (options) => {
-        await checking;
-        if (!signal.aborted) await this.#import(known, file, { ...options, corrections: check.corrections });
-      },
+    const check = new CheckStep(file, known, {
+      imports: this.#imports,
+      signal,
+      status: this.#status,
+      leave: () => this.#mayLeave() && this.#chooseFile(),
+      fail: (error) => this.#chooseFile(messageOf(error)),
+      start: (...checked) => void this.#import(...checked),
     });
     this.#check = check;
     this.#show(1, check.heading, ...check.parts);
@@ -220,12 +160,10 @@ export class ImportDialog {
     const view = new ProgressView(`Importing ${file.name}`, this.#status);
     const note = make('p', { class: 'hint' }, 'The import continues if you close this, or the page.');
     this.#show(2, view.heading, ...view.parts, note);
-    const progress = new FileProgress(file, this.#session);
     for (;;) {
       try {
-        const stored = await view.watch(
-          this.#imports.store(known, file, options, { ...progress, signal }),
-          () => progress.now,
+        const stored = await this.#watch(view, (onProgress) =>
+          this.#imports.store(known, file, options, { signal, onProgress }),
         );
         this.#onStored();
         if (view.heading.isConnected) this.#showResult(stored);
@@ -233,7 +171,7 @@ export class ImportDialog {
         return;
       } catch (error) {
         if (!view.heading.isConnected) return; // the list of imports says that it is not complete
-        if (await view.askToRepeat(sentenceOf(error))) continue;
+        if (await view.askToRepeat(messageOf(error))) continue;
         this.#onStored();
         this.#chooseFile();
         return;
@@ -243,108 +181,94 @@ export class ImportDialog {
 
   async #takeBack({ import: number, name }: ImportInShort): Promise<void> {
     this.#end();
+    const { signal } = new AbortController();
     const view = new ProgressView(`Taking back ${name ?? 'an import'}`, this.#status);
     this.#show(2, view.heading, ...view.parts);
-    let now = { done: 0, total: undefined as number | undefined, text: '' };
-    const onProgress = (done: number, total: number) => {
-      now = { done, total, text: `${numberText(done)} of ${counted(total, 'book')}.` };
-    };
     try {
-      const work = this.#imports.takeBack(number, onProgress);
-      const [removed, left] = await view.watch(work, () => ({ ...now, trouble: troubleOf(this.#session) }));
+      const [removed, left] = await this.#watch(view, (onProgress) =>
+        this.#imports.takeBack(number, { signal, onProgress }),
+      );
       const facts = [`${counted(removed, 'book was', 'books were')} removed.`];
       if (left > 0) facts.push(`${counted(left, 'book stays', 'books stay')}: changed since the import.`);
       this.#onStored();
       if (view.heading.isConnected) this.#showEnd(facts);
     } catch (error) {
-      if (view.heading.isConnected) this.#chooseFile(sentenceOf(error));
+      if (view.heading.isConnected) this.#chooseFile(messageOf(error));
     }
   }
 
-  #showResult(stored: Import): void {
-    const { books, figures, fault, refused, options } = stored;
+  /** Shows how far work is, until it has ended. */
+  #watch<Result>(
+    view: ProgressView,
+    work: (onProgress: (going: Going) => void) => Promise<Result>,
+  ): Promise<Result> {
+    let now = { done: 0, total: undefined as number | undefined, text: '' };
+    const onProgress = (going: Going) => {
+      now = progressOf(going);
+    };
+    return view.watch(work(onProgress), () => ({ ...now, trouble: this.#imports.trouble }));
+  }
+
+  #showResult(stored: ImportReport): void {
+    const { books, figures, fault, options } = stored;
     const facts = [`${counted(books, 'book was', 'books were')} added.`];
-    if (figures.here > 0) facts.push(`${counted(figures.here, 'was', 'were')} here already.`);
+    const own = Math.max(0, books - toAdd(stored)); // from before it was interrupted
+    const here = figures.here - own;
+    if (here > 0) facts.push(`${counted(here, 'was', 'were')} here already.`);
     if (figures.repeated > 0)
       facts.push(`${counted(figures.repeated, 'row was', 'rows were')} in the file more than once.`);
     if (figures.doubtful > 0 && options.doubtful === 'skip')
       facts.push(`${counted(figures.doubtful, 'doubtful book was', 'doubtful books were')} left out.`);
-    if (figures.refused > 0) facts.push(`${counted(figures.refused, 'row', 'rows')} could not be read.`);
+    if (figures.refused > 0) facts.push(`${counted(figures.refused, 'row')} could not be read.`);
     if (fault !== null) facts.push(fault.message);
     const buttons: HTMLElement[] = [];
-    if (refused.length > 0)
-      buttons.push(
-        make('button', { type: 'button', click: () => saveRefused(stored) }, 'Save the refused rows'),
-      );
-    if (books > 0)
-      buttons.push(
-        make('button', { type: 'button', click: () => void this.#takeBack(stored) }, 'Undo this import'),
-      );
+    if (recordsOf(stored).length > 0)
+      buttons.push(button('Save the refused rows', () => saveRefused(stored)));
+    if (books > 0) buttons.push(button('Undo this import', () => void this.#takeBack(stored)));
     this.#showEnd(facts, buttons);
   }
 
   /** @param facts the first of which is the heading. */
   #showEnd([first = '', ...others]: readonly string[], buttons: readonly HTMLElement[] = []): void {
     const heading = make('h3', { class: 'result', tabindex: -1 }, icon('done-icon'), first);
-    const close = () => this.#dialog.close();
-    const done = make('button', { type: 'button', class: 'primary', click: close }, 'Done');
+    const done = button('Done', () => this.#dialog.close(), { class: 'primary' });
     const parts = others.map((fact) => make('p', {}, fact));
     this.#show(2, heading, heading, ...parts, make('footer', {}, ...buttons, done));
     this.#status.textContent = others.join(' ');
   }
 }
 
-/** How far the file of an import is: sent, read, compared, stored. */
-class FileProgress {
-  readonly #size: number;
-  readonly #session: Session;
-  #sent = 0;
-  #known: ImportInShort | undefined;
-  readonly onReport = (known: ImportInShort): void => {
-    this.#known = known;
+function progressOf(going: Going): Omit<Progress, 'trouble'> {
+  const part = (done: number, total: number, what: string) => {
+    return { done, total, text: `${Math.floor((100 * done) / total)} % of the file is ${what}.` };
   };
-  readonly onSent = (bytes: number): void => {
-    [this.#sent, this.#known] = [bytes, undefined];
+  const books = (done: number, total: number, end: string) => {
+    return { done, total, text: `${numberText(done)} of ${counted(total, 'book')}${end}` };
   };
-
-  constructor({ size }: File, session: Session) {
-    this.#size = size;
-    this.#session = session;
-  }
-
-  get now(): Progress {
-    const { phase = 'sending', figures, books: stored = 0, read = 0 } = this.#known ?? {};
-    const { rows = 0, new: all = 0 } = figures ?? {};
-    const part =
-      this.#sent === 0 ? '' : `${Math.floor((this.#sent / this.#size) * 100)} % of the file is sent.`;
-    const [text, done, total] = (
-      {
-        sending: [part, this.#sent, this.#size],
-        waiting: ['Waiting for other imports …', 0, undefined],
-        reading: [`${counted(rows, 'row')} read.`, read, this.#size],
-        comparing: ['Looking for books that are here already …', 0, undefined],
-        storing: [`${numberText(stored)} of ${counted(all, 'book')} added.`, stored, all],
-        done: ['', 1, 1],
-      } as const
-    )[phase];
-    return { text, done, total, trouble: troubleOf(this.#session) };
+  switch (going.phase) {
+    case 'sending':
+      return part(going.done, going.total, 'sent');
+    case 'waiting':
+      return { done: 0, total: undefined, text: 'Waiting for other imports …' };
+    case 'reading':
+      return part(going.read, going.size, 'read');
+    case 'comparing':
+      return { done: 0, total: undefined, text: 'Looking for books that are here already …' };
+    case 'storing': // those of before an interruption are among the books, but no longer new
+      return books(going.books, Math.max(going.books, toAdd(going)), ' added.');
+    case 'undoing':
+      return books(going.done, going.total, '.');
+    case 'done':
+      return { done: 1, total: 1, text: '' };
   }
 }
 
-function saveRefused({ rejects, refused }: Import): void {
-  if (rejects === null) return;
-  const { name, before, between, after } = rejects;
-  saveFile(new File([before + refused.map(({ record }) => record).join(between) + after], name));
+/** The books of a file that were to be added when it was compared. */
+function toAdd({ figures, options }: ImportReport): number {
+  return figures.new + (options.doubtful === 'skip' ? 0 : figures.doubtful);
 }
 
-function troubleOf({ trouble }: Session): string {
-  return trouble && `${trouble} The page continues as soon as it can.`;
-}
-
-function sentenceOf(error: unknown): string {
-  if (error instanceof Complaint) return error.message;
-  const { status = 0 } = error instanceof CatalogueError ? error : {};
-  if (status === 413) return TOO_LARGE;
-  if (status === 414 || status === 431) return TOO_MANY;
-  return `The catalogue refuses this: ${error instanceof Error ? error.message : error}.`;
+/** The requests fail with a Complaint. */
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

@@ -1,10 +1,12 @@
 // Owns: the choices of how a table is read: what its first row is, and what separates its columns.
 
-import type { Import, Options } from '../catalogue/imports.ts';
+import type { ImportReport } from '../../client/src/book-catalogue.ts';
+import type { Options } from '../catalogue/imports.ts';
 import { choice, make } from '../elements/dom.ts';
 import { FIELDS } from '../elements/text.ts';
 
-const DELIMITERS: Readonly<Record<string, string>> = {
+/** What separates columns. */
+export const DELIMITERS: Readonly<Record<string, string>> = {
   ',': 'commas',
   ';': 'semicolons',
   '\t': 'tabs',
@@ -20,40 +22,25 @@ const FIRST_ROW = {
 } as const;
 
 export class LayoutChoice {
-  readonly element: HTMLDetailsElement;
-  readonly #firstRow: HTMLSelectElement;
-  readonly #delimiter: HTMLSelectElement;
+  readonly #firstRow = choice({ id: 'import-first-row' }, FIRST_ROW, (value) => this.#chooseFirstRow(value));
+  readonly #delimiter = choice({ id: 'import-delimiter' }, { '': 'as found', ...DELIMITERS }, (delimiter) =>
+    this.#choose({ delimiter }),
+  );
+  readonly element = make(
+    'details',
+    { class: 'layout' },
+    make('summary', {}, 'The table is read in the wrong way'),
+    make('div', {}, make('label', { for: 'import-first-row' }, 'First row'), this.#firstRow),
+    make('div', {}, make('label', { for: 'import-delimiter' }, 'Separated by'), this.#delimiter),
+  );
+  readonly #onChoice: (options: Options) => void;
   /** Whether no name of the first row was known, so that it may be a book. */
   #isUnknown = false;
-  #known: Import | undefined;
+  #known: ImportReport | undefined;
 
-  /** @param choose is called with other options. */
-  constructor(choose: (options: Options) => void) {
-    this.#firstRow = choice({ id: 'import-first-row' }, FIRST_ROW, (value) => {
-      if (value === '') return;
-      const { options = {}, fault } = this.#known ?? {};
-      const line = fault?.line ?? Number(options['from-line'] ?? 1);
-      choose({
-        ...this.#withoutColumns(),
-        ...(value === 'above' ? { 'from-line': String(line + 1) } : { header: value }),
-      });
-    });
-    const delimiters = { '': 'as found', ...DELIMITERS };
-    this.#delimiter = choice({ id: 'import-delimiter' }, delimiters, (delimiter) => {
-      choose({ ...this.#withoutColumns(), delimiter });
-    });
-    this.element = make(
-      'details',
-      { class: 'layout' },
-      make('summary', {}, 'The table is read in the wrong way'),
-      make('div', {}, make('label', { for: 'import-first-row' }, 'First row'), this.#firstRow),
-      make('div', {}, make('label', { for: 'import-delimiter' }, 'Separated by'), this.#delimiter),
-    );
-  }
-
-  /** `semicolons`. */
-  static nameOf(delimiter: string): string {
-    return DELIMITERS[delimiter] ?? delimiter;
+  /** @param onChoice is called with other options. */
+  constructor(onChoice: (options: Options) => void) {
+    this.#onChoice = onChoice;
   }
 
   /** Whether a person must say what the first row is. */
@@ -61,7 +48,7 @@ export class LayoutChoice {
     return this.#isUnknown && this.#known?.options.header === undefined;
   }
 
-  show(known: Import): void {
+  show(known: ImportReport): void {
     const { file, fault, options } = known;
     this.#known = known;
     if (file === null) this.#isUnknown = fault?.line !== undefined;
@@ -73,11 +60,17 @@ export class LayoutChoice {
     this.#delimiter.value = options.delimiter ?? '';
   }
 
+  #chooseFirstRow(value: string): void {
+    const { options = {}, fault } = this.#known ?? {};
+    const line = fault?.line ?? Number(options['from-line'] ?? 1);
+    if (value === 'above') this.#choose({ 'from-line': String(line + 1) });
+    else if (value !== '') this.#choose({ header: value });
+  }
+
   /** In another layout, the columns have other names. */
-  #withoutColumns(): Options {
+  #choose(layout: Options): void {
     const { options = {} } = this.#known ?? {};
-    return Object.fromEntries(
-      FIELDS.filter((field) => options[field] !== undefined).map((field) => [field, '']),
-    );
+    const chosen = FIELDS.filter((field) => options[field] !== undefined);
+    this.#onChoice({ ...Object.fromEntries(chosen.map((field) => [field, ''])), ...layout });
   }
 }

@@ -1,7 +1,7 @@
 // Owns: the list of the imports that a person may look for: those that are not complete, and those of the last day.
 
 import type { Imports, RecentImport } from '../catalogue/imports.ts';
-import { AS_IT_IS, make } from '../elements/dom.ts';
+import { AS_IT_IS, button, make, redraw } from '../elements/dom.ts';
 import { counted } from '../elements/text.ts';
 
 /** Milliseconds between two looks at imports that continue. */
@@ -9,9 +9,9 @@ const LOOK = 1000;
 
 export class RecentImports {
   readonly element = make('section', { hidden: true });
-  #all: readonly RecentImport[] = [];
   readonly #imports: Imports;
   readonly #takeBack: (one: RecentImport) => void;
+  #all: readonly RecentImport[] = [];
 
   /** @param takeBack is called when a person wants that. */
   constructor(imports: Imports, takeBack: (one: RecentImport) => void) {
@@ -19,9 +19,10 @@ export class RecentImports {
     this.#takeBack = takeBack;
   }
 
-  /** The import that a file completes, if it is one of these. */
+  /** The import that a file completes, if it is one of these. That its process was killed, the service finds out after a while. */
   completedBy({ name, size }: File): RecentImport | undefined {
-    return this.#all.find((one) => one.state === 'stopped' && one.name === name && one.size === size);
+    const isIncomplete = ({ state }: RecentImport) => state === 'stopped' || state === 'open';
+    return this.#all.find((one) => isIncomplete(one) && one.name === name && one.size === size);
   }
 
   /** Shows them until the signal. */
@@ -31,44 +32,31 @@ export class RecentImports {
     } catch {
       return; // nothing is offered
     }
-    const focused = document.activeElement?.id;
     this.element.hidden = this.#all.length === 0;
-    this.element.replaceChildren(
+    const lines = this.#all.map((one) => this.#line(one));
+    redraw(
+      this.element,
       make('h3', { id: 'import-recent' }, 'Latest imports'),
-      make(
-        'ul',
-        { class: 'recent', 'aria-labelledby': 'import-recent' },
-        ...this.#all.map((one) => this.#line(one)),
-      ),
+      make('ul', { class: 'recent', 'aria-labelledby': 'import-recent' }, ...lines),
     );
-    if (focused !== undefined && focused !== '') document.getElementById(focused)?.focus();
     const goesOn = this.#all.some(({ state }) => state === 'open');
     if (goesOn) setTimeout(() => !signal.aborted && void this.watch(signal), LOOK);
   }
 
   #line(one: RecentImport): HTMLElement {
-    const { import: number, state, books, isInLog } = one;
+    const { import: number, state, isInLog } = one;
     const name = one.name ?? 'a file';
-    const count = counted(books, 'book');
+    const books = counted(one.books, 'book');
     const text = {
-      open: `${count} so far`,
+      open: `${books} so far`,
       checked: '',
-      stopped: `${count}. It is not complete: choose the file again.`,
-      stored: count,
-      undone: `${count}, taken back`,
+      stopped: `${books}. It is not complete: choose the file again.`,
+      stored: books,
+      undone: `${books}, taken back`,
     }[state];
+    const attributes = { id: `import-undo-${number}`, 'aria-label': `Undo the import of ${name}` };
     const canBeTakenBack = isInLog && (state === 'stored' || state === 'stopped');
-    const click = () => this.#takeBack(one);
-    const button = make(
-      'button',
-      { type: 'button', id: `import-undo-${number}`, 'aria-label': `Undo the import of ${name}`, click },
-      'Undo',
-    );
-    return make(
-      'li',
-      {},
-      make('span', {}, make('bdi', AS_IT_IS, name), `: ${text}`),
-      canBeTakenBack ? button : undefined,
-    );
+    const undo = canBeTakenBack ? button('Undo', () => this.#takeBack(one), attributes) : undefined;
+    return make('li', {}, make('span', {}, make('bdi', AS_IT_IS, name), `: ${text}`), undo);
   }
 }

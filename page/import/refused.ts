@@ -1,17 +1,17 @@
-// Owns: the rows of a file that cannot be read, and their correction by a person.
+// Owns: the rows of a file that cannot be read, their correction by a person, and the file that has them.
 // Does not: read a correction: the service does.
 
-import { sentenceOf } from '../../src/files/reasons.ts';
-import type { Options, RefusedRow } from '../catalogue/imports.ts';
-import { AS_IT_IS, icon, make } from '../elements/dom.ts';
+import type { ImportReport, RefusedRow } from '../../client/src/book-catalogue.ts';
+import { type Reason, sentenceOf } from '../../src/files/reasons.ts';
+import { AS_IT_IS, button, icon, make } from '../elements/dom.ts';
+import { saveFile } from '../elements/save-file.ts';
 import { numberText } from '../elements/text.ts';
 
 /** Rows that are drawn: thousands would hold the page up. */
-const SHOWN = 100;
+export const SHOWN = 100;
 
 interface Shown {
   readonly row: RefusedRow;
-  readonly element: HTMLElement;
   /** Shows what the service says of it now; undefined if it can be read. */
   judge(now: RefusedRow | undefined): void;
 }
@@ -28,12 +28,10 @@ export class RefusedRows {
     this.#onTyped = onTyped;
   }
 
-  /** Texts by lines. */
-  get corrections(): Options {
-    const typed = [...this.#shown.values()].map(
-      ({ row }) => [row.line, this.#typed.get(placeOf(row))] as const,
-    );
-    return Object.fromEntries(typed.filter(([, text]) => text !== undefined)) as Options;
+  /** Texts by lines, as JSON. */
+  get corrections(): string {
+    const rows = [...this.#shown.values()].map(({ row }) => row);
+    return JSON.stringify(Object.fromEntries(rows.map((row) => [row.line, this.#typed.get(placeOf(row))])));
   }
 
   /** @param isOther whether the columns may be others. Otherwise, rows that were corrected stay in sight. */
@@ -42,17 +40,13 @@ export class RefusedRows {
     if (isOther) this.body.replaceChildren();
     const now = new Map(refused.map((row) => [row.line, row]));
     for (const { row, judge } of this.#shown.values()) judge(now.get(row.line));
-    for (const row of refused.slice(0, SHOWN)) {
-      if (this.#shown.has(row.line)) continue;
-      const shown = this.#draw(row);
-      this.#shown.set(row.line, shown);
-      this.body.append(shown.element);
-    }
+    for (const row of refused.slice(0, SHOWN))
+      if (!this.#shown.has(row.line)) this.#shown.set(row.line, this.#draw(row));
   }
 
   #draw(row: RefusedRow): Shown {
-    const { line, title, column, text, reason, proposal } = row;
-    const why = make('td', { id: `import-why-${line}` }, sentenceOf(reason));
+    const { line, title, column, text, proposal } = row;
+    const why = make('td', { id: `import-why-${line}` }, reasonOf(row));
     const element = make(
       'tr',
       {},
@@ -60,21 +54,50 @@ export class RefusedRows {
       make('td', { ...AS_IT_IS, class: 'serif' }, title ?? ''),
       column === null ? make('td', {}, 'the whole row') : make('td', AS_IT_IS, column),
     );
+    this.body.append(element);
     if (text === null) {
       element.append(make('td', {}, 'is too long to be corrected here'), why);
-      return { row, element, judge: () => {} };
+      return { row, judge: () => {} };
     }
-    // An input has one line.
-    const field = /[\r\n]/.test(text) ? make('textarea', { rows: 2 }) : make('input', { type: 'text' });
-    field.value = this.#typed.get(placeOf(row)) ?? text;
-    field.setAttribute('aria-label', `${column ?? 'Row'}, line ${line}`);
-    field.setAttribute('aria-describedby', why.id);
-    field.setAttribute('aria-invalid', 'true');
-    field.spellcheck = false;
-    field.dir = 'auto';
-    const read = () => this.#typed.get(placeOf(row)) ?? text;
+    const field = this.#field(row, text);
+    const offer = () => {
+      field.value = proposal ?? '';
+      field.dispatchEvent(new Event('change'));
+      field.focus();
+    };
+    const offered = proposal === null ? undefined : button(`${proposal}?`, offer);
+    element.append(make('td', {}, make('div', { class: 'value' }, field, offered)), why);
+    let judged = text;
+    return {
+      row,
+      judge: (now) => {
+        if (judged === this.#textOf(row)) return;
+        judged = this.#textOf(row);
+        const isRight = now === undefined;
+        element.classList.toggle('corrected', isRight);
+        field.setAttribute('aria-invalid', String(!isRight));
+        const said = isRight
+          ? [icon('done-icon'), make('span', { role: 'status' }, 'can be read now')]
+          : [make('span', { role: 'alert' }, reasonOf(now, row))];
+        why.replaceChildren(...said);
+      },
+    };
+  }
+
+  #field(row: RefusedRow, text: string): HTMLInputElement | HTMLTextAreaElement {
+    const { line, column } = row;
+    const attributes = {
+      'aria-label': `${column ?? 'Row'}, line ${line}`,
+      'aria-describedby': `import-why-${line}`,
+      'aria-invalid': 'true',
+      spellcheck: 'false',
+      dir: 'auto',
+    };
+    const isLong = /[\r\n]/.test(text); // an input has one line
+    const field = isLong ? make('textarea', { ...attributes, rows: 2 }) : make('input', attributes);
+    field.value = this.#textOf(row);
     const take = () => {
-      if (field.value === read()) return;
+      if (field.value === this.#textOf(row)) return;
       this.#typed.set(placeOf(row), field.value);
       this.#onTyped();
     };
@@ -84,48 +107,37 @@ export class RefusedRows {
       if (key === 'Enter' && !shiftKey) {
         event.preventDefault();
         take();
-        element.nextElementSibling?.querySelector<HTMLElement>('input, textarea')?.focus();
-      } else if (key === 'Escape' && field.value !== read()) {
+        field.closest('tr')?.nextElementSibling?.querySelector<HTMLElement>('input, textarea')?.focus();
+      } else if (key === 'Escape' && field.value !== this.#textOf(row)) {
         event.preventDefault(); // the dialog stays
-        field.value = read();
+        field.value = this.#textOf(row);
       }
     });
-    const offer = proposal === null ? [] : [this.#offer(proposal, field, take)];
-    element.append(make('td', {}, make('div', { class: 'value' }, field, ...offer)), why);
-    let judged = text;
-    return {
-      row,
-      element,
-      judge: (now) => {
-        if (judged === read()) return;
-        judged = read();
-        const isRight = now === undefined;
-        element.classList.toggle('corrected', isRight);
-        field.setAttribute('aria-invalid', String(!isRight));
-        why.replaceChildren(
-          ...(isRight ? [icon('done-icon')] : []),
-          make('span', { role: isRight ? 'status' : 'alert' }, isRight ? 'can be read now' : said(now, row)),
-        );
-      },
-    };
+    return field;
   }
 
-  #offer(proposal: string, field: HTMLInputElement | HTMLTextAreaElement, take: () => void): HTMLElement {
-    const click = () => {
-      field.value = proposal;
-      take();
-      field.focus();
-    };
-    return make('button', { type: 'button', class: 'offer', click }, `${proposal}?`);
+  #textOf(row: RefusedRow): string {
+    return this.#typed.get(placeOf(row)) ?? row.text ?? '';
   }
+}
+
+/** The rows that the file of refused rows has, as it has them: the report lacks longer ones. */
+export function recordsOf({ rejects, refused }: ImportReport): readonly string[] {
+  return rejects === null ? [] : refused.flatMap(({ record }) => record ?? []);
+}
+
+/** Has the browser save the refused rows as a file. */
+export function saveRefused(known: ImportReport): void {
+  const { name = '', before = '', between, after = '' } = known.rejects ?? {};
+  saveFile(new File([before + recordsOf(known).join(between) + after], name));
 }
 
 function placeOf({ line, column }: RefusedRow): string {
   return `${line} ${column}`;
 }
 
-/** The next fault may be in another column, which can be corrected in the file of refused rows. */
-function said({ column, reason }: RefusedRow, before: RefusedRow): string {
-  const where = column === before.column || column === null ? '' : `${column} `;
-  return `${where}${sentenceOf(reason)}`;
+/** @param before the row as it was: its next fault may be in another column, which the file of refused rows has. */
+function reasonOf({ column, reason }: RefusedRow, before?: RefusedRow): string {
+  const where = before === undefined || column === before.column || column === null ? '' : `${column} `;
+  return `${where}${sentenceOf(reason as Reason)}`;
 }

@@ -36,6 +36,17 @@ const SENTENCES = {
 
 export type ReasonCode = keyof typeof SENTENCES;
 
+/** What is said of rows that were read, but for something: of one, of several, and the rest of the sentence. */
+export const REMARKS = [
+  ['short', 'row ends', 'rows end', 'before the last column in use: what is missing was read as empty.'],
+  [
+    'newYears',
+    'date in UTC, on 31 December, is',
+    'dates in UTC, on 31 December, are',
+    'midnight in another time zone: read as the new year.',
+  ],
+] as const;
+
 export interface Reason {
   readonly code: ReasonCode;
   /** Of the sentence. */

@@ -6,7 +6,7 @@
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
 import { keepsIds, list, namesOf, REFUSED } from '../files/columns.ts';
 import type { Reading, RefusedRecord } from '../files/format.ts';
-import { sentenceOf } from '../files/reasons.ts';
+import { REMARKS, sentenceOf } from '../files/reasons.ts';
 import { shorten } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
@@ -23,21 +23,12 @@ const SHOWN_REFUSALS = 20;
 /** Bytes of messages that may wait for a slow reader before the import also waits for it. */
 const MESSAGE_BACKLOG = 1024 * 1024;
 
-/** What the result says of some rows: of one, of several, and the rest of the sentence. */
-const REMARKS = [
-  ['short', 'row ends', 'rows end', 'before the last column in use: what is missing was read as empty.'],
-  [
-    'newYears',
-    'date in UTC, on 31 December, is',
-    'dates in UTC, on 31 December, are',
-    'midnight in another time zone: stored as the new year.',
-  ],
-  [
-    'taken',
-    'row has an id that belongs to another book:',
-    'rows have ids that belong to other books:',
-    '--ids new gives every row a new one.',
-  ],
+/** What the result says of rows whose ids are taken, as `REMARKS`. */
+const TAKEN = [
+  'taken',
+  'row has an id that belongs to another book:',
+  'rows have ids that belong to other books:',
+  '--ids new gives every row a new one.',
 ] as const;
 
 export interface OutputOptions {
@@ -145,7 +136,7 @@ export class ImportOutput {
         `${doubts}: ${skipsDoubtful ? 'left out' : 'look at them, or leave them out with --doubtful skip'}.`,
       );
     const remarked = { ...figures, taken: comparison?.taken ?? 0 };
-    for (const [name, one, several, rest] of REMARKS)
+    for (const [name, one, several, rest] of [...REMARKS, TAKEN])
       if (remarked[name] > 0) this.#say(`${counted(remarked[name], one, several)} ${rest}`);
     const trouble = this.#explain({ ...outcome, failure });
     if (trouble !== undefined) this.#warn(trouble);

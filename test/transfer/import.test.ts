@@ -299,7 +299,7 @@ describe('import', () => {
         '[{"title":"Tokyo","pubdate":"1999-12-31T15:00:00+00:00"},{"title":"F","publish_date":["1999-12-31 12:00:00Z"]}]',
     });
     const url = await SQLITE.freshUrl();
-    const said = '2 dates in UTC, on 31 December, are midnight in another time zone: stored as the new year.';
+    const said = '2 dates in UTC, on 31 December, are midnight in another time zone: read as the new year.';
     for (const name of ['calibre.csv', 'calibre.json'])
       assert.ok((await importing(url, folder, name)).stdout.endsWith(`\n${said}\n`), name);
     const years = (await booksOf(url)).map(({ title, year }) => `${title} ${year}`);
