@@ -13,6 +13,7 @@ import type { Log } from '../log/log.ts';
 import { startThread } from '../thread.ts';
 import type { Times } from '../times.ts';
 import { within } from '../within.ts';
+import { beginIn } from './beginning.ts';
 import { type ImportKnown, isHeld, knownOf } from './known.ts';
 import { fingerprintOf, type GivenOptions } from './options.ts';
 import { emptyReport, type ImportReport, isStopped, isUnreadable, STOPPED } from './summary.ts';
@@ -97,26 +98,7 @@ export class Imports {
     const owner = randomUUID();
     const report = emptyReport(name, request.dryRun, request.options, upload.size);
     const fingerprint = fingerprintIn(upload, request);
-    const begin = async (log: LogWriter) => {
-      const other = key === undefined ? await unfinished(log) : await ofKey(log, key);
-      if (other === 'conflict' || other === 'unknown') return other;
-      // With other options, the rows that are done with would be other ones.
-      const isOther = other !== undefined && other.books > 0 && other.fingerprint !== fingerprint;
-      if (other !== undefined && (isOther || isHeld(other, this.#lost)))
-        return { number: other.number, isReplay: true };
-      if (other !== undefined) await log.imports.take(other.number, owner);
-      const number = other?.number ?? (await log.imports.begin(fingerprint, owner));
-      await log.imports.keep(number, owner, { report, fingerprint });
-      if (key !== undefined) await log.keep(key, [number]);
-      return { number, isReplay: false };
-    };
-    const unfinished = (log: LogWriter) => (request.dryRun ? undefined : log.imports.unfinished(fingerprint));
-    const ofKey = async (log: LogWriter, key: string) => {
-      if (await log.claim({ key, fingerprint })) return undefined;
-      const known = await log.known(key);
-      if (known?.fingerprint !== fingerprint) return 'conflict';
-      return (await log.imports.find(Number(known.ids[0]))) ?? 'unknown';
-    };
+    const begin = (log: LogWriter) => beginIn(log, { key, fingerprint, owner, report, lost: this.#lost });
     let begun: Awaited<ReturnType<typeof begin>>;
     try {
       begun = await this.#parts.changes.write(begin, this.#deadline);

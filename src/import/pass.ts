@@ -7,18 +7,7 @@ import { because } from '../files/reasons.ts';
 import { shorten } from '../files/rows.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
 import type { Comparison, ImportWork, Load } from '../stores/load.ts';
-import type { Summary } from './summary.ts';
-
-/** The figures of a file. */
-export interface Figures {
-  readonly rows: number;
-  /** How many of them are no books that may be stored. */
-  readonly refused: number;
-  /** Rows that end before a column that is used. */
-  readonly short: number;
-  /** Books with a date on 31 December in UTC that is 1 January elsewhere, so that the year is the new one. */
-  readonly newYears: number;
-}
+import type { Figures, Summary } from './summary.ts';
 
 export interface Outcome {
   readonly figures: Figures;

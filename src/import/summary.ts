@@ -13,7 +13,6 @@ import { shorten } from '../files/rows.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
 import type { Comparison, Load, Sample } from '../stores/load.ts';
 import { type GivenOptions, readOptions } from './options.ts';
-import type { Figures } from './pass.ts';
 
 /** Rows of each kind that a report has; and refused ones, as long as their records have so many characters together. */
 const SHOWN_ROWS = 100;
@@ -111,6 +110,17 @@ const NO_FIGURES: ImportReport['figures'] = {
   ...{ rows: 0, new: 0, here: 0, repeated: 0, doubtful: 0, refused: 0, short: 0, newYears: 0 },
   lacking: Object.fromEntries(FIELD_NAMES.map((name) => [name, 0])),
 };
+
+/** The figures of a file. */
+export interface Figures {
+  readonly rows: number;
+  /** How many of them are no books that may be stored. */
+  readonly refused: number;
+  /** Rows that end before a column that is used. */
+  readonly short: number;
+  /** Books with a date on 31 December in UTC that is 1 January elsewhere, so that the year is the new one. */
+  readonly newYears: number;
+}
 
 /** The report of an import that has not been started. */
 export function emptyReport(

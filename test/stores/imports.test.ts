@@ -256,7 +256,7 @@ for (const store of STORES) {
       assert.ok(state === 'open' && books < 200_000, `${state} ${books}`);
       await executeOn(dbUrl, AGO);
       assert.equal((await reportOf(service.client, number)).state, 'stopped');
-      await send(service.client, '/import?on-duplicate=add', file);
+      await send(service.client, '/import?on-duplicate=add', file, { 'idempotency-key': 'another' });
       await untilStored(service.client, number);
       assert.equal((await reportOf(service.client, number)).books, 200_000);
       assert.equal((await service.client.request('GET', `/event/${number}`)).data.books, 200_000);
