@@ -107,11 +107,11 @@ function batchesOf(input: TextInput, table: Table): Reading['batches'] {
    * Whether a quote that begins a text, and one that ends another, rows later, join these rows to one record. Its first and
    * its last line then are whole rows by themselves.
    */
-  const areRows = (record: string) => {
+  const areRows = (record: string, most: number) => {
     const lines = record.split(/[\r\n]/);
     return [lines[0], lines.at(-1)].every((line = '') => {
       const count = line.split(delimiter).length;
-      return count >= own && count <= names.length;
+      return count >= own && count <= most;
     });
   };
 
@@ -131,8 +131,11 @@ function batchesOf(input: TextInput, table: Table): Reading['batches'] {
       return text.slice(at, last) + delimiter.repeat(Math.max(0, own - fields.length));
     };
     // The reason of an earlier import may have delimiters.
+    const isLong = fields.length > names.length;
     const isJoined =
-      isWhole && lines > 1 && areRows(fields.length > names.length ? text.slice(at, end) : original());
+      isWhole &&
+      lines > 1 &&
+      (isLong ? areRows(text.slice(at, end), names.length) : areRows(original(), own));
     if (isWhole && !isJoined) {
       const get = (column: string | undefined) => {
         const field = fields[indexes.get(column) ?? -1];
