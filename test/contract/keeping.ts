@@ -22,9 +22,9 @@ import type { Target } from './targets.ts';
 const OF_SECONDS =
   /^(B1: 10,000 books|T2, rule 15: any other|rule 17: exp and nbf count|rule 22: a login of 4 KiB|rule 29: failed logins|H3: without)/;
 
-/** Described answers to any request, which no rule gives to each operation; and those that take a variable, a fault or 10,001 books. */
+/** Described answers to any request, which no rule gives to each operation; and those that take a variable, a fault, 101 imports or 10,001 books. */
 const TO_ANY =
-  /(^HEAD .* 400| 4(08|10|21|28|29|31)| 50[03]|changes 404) |(history|undo|event\/\{number\}) 404 Not |undo 422 Changes|POST \S+ 202 |Bad request|Payload too large|HEAD .*Preference|Unindexed|import.*: Location$/;
+  /(^HEAD .* 400| 4(08|10|21|28|29|31)| 50[03]|changes 404) |(history|undo|event\/\{number\}) 404 Not |undo 422 Changes|POST \/import 404|POST \S+ 202 |Bad request|Payload too large|HEAD .*Preference|Unindexed|import.*: Location$/;
 
 /** Targets that are checked at a time. */
 const AT_ONCE = 2;
