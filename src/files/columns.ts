@@ -139,7 +139,8 @@ const SHOWN_LENGTH = 40;
 
 /**
  * @param names of all columns; of equal names, the first one counts.
- * @param first records, and the line of the names, if they are the first row of a table: for a person who has to say what they are.
+ * @param first the first records, for people who choose the columns if none is the title.
+ * @param line of the names, if they are the first row of a table: it may be a record.
  * @throws OperatorError; NoTitleColumn
  */
 export function findColumns(

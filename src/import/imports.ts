@@ -293,13 +293,18 @@ export class Imports {
     return await this.#parts.changes.write(keep, this.#deadline).catch(() => true);
   }
 
+  /** Notes that its process is there, or gives up the file of an import that another process has completed. */
+  async #noteHeld(job: Job): Promise<void> {
+    if (!(await this.#keep(job)) && job.endedAt > 0) this.#giveUp(job);
+  }
+
   /** Notes progress, gives up files that were held long enough, and finds out what other processes want of the others. */
   #look(): void {
     const { seen, held } = this.#parts.times.imports;
     const now = performance.now();
     for (const job of this.#jobs.values()) {
       if (job.endedAt > 0 && now > job.endedAt + held) this.#giveUp(job);
-      else if (job.endedAt === 0 || now > job.noted + seen) void this.#keep(job);
+      else if (job.endedAt === 0 || now > job.noted + seen) void this.#noteHeld(job);
       if (job.state === 'checked') void this.#takeWanted(job);
     }
     if (this.#jobs.size > 0) return;

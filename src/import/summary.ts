@@ -44,6 +44,17 @@ export interface RefusedRow {
   readonly record: string | null;
 }
 
+/** The figures of a file. */
+export interface Figures {
+  readonly rows: number;
+  /** How many of them are no books that may be stored. */
+  readonly refused: number;
+  /** Rows that end before a column that is used. */
+  readonly short: number;
+  /** Books with a date on 31 December in UTC that is 1 January elsewhere, so that the year is the new one. */
+  readonly newYears: number;
+}
+
 export interface ImportReport {
   /** The name of the file. */
   readonly name: string | null;
@@ -69,16 +80,11 @@ export interface ImportReport {
     readonly columns: Readonly<Record<'title' | 'author' | 'year', string | null>>;
     readonly otherYears: readonly string[];
   } | null;
-  readonly figures: {
-    readonly rows: number;
+  readonly figures: Figures & {
     readonly new: number;
     readonly here: number;
     readonly repeated: number;
     readonly doubtful: number;
-    readonly refused: number;
-    /** Rows that end early, and dates of New Year in another time zone. */
-    readonly short: number;
-    readonly newYears: number;
     /** New books that lack a field. */
     readonly lacking: Readonly<Record<string, number>>;
   };
@@ -110,17 +116,6 @@ const NO_FIGURES: ImportReport['figures'] = {
   ...{ rows: 0, new: 0, here: 0, repeated: 0, doubtful: 0, refused: 0, short: 0, newYears: 0 },
   lacking: Object.fromEntries(FIELD_NAMES.map((name) => [name, 0])),
 };
-
-/** The figures of a file. */
-export interface Figures {
-  readonly rows: number;
-  /** How many of them are no books that may be stored. */
-  readonly refused: number;
-  /** Rows that end before a column that is used. */
-  readonly short: number;
-  /** Books with a date on 31 December in UTC that is 1 January elsewhere, so that the year is the new one. */
-  readonly newYears: number;
-}
 
 /** The report of an import that has not been started. */
 export function emptyReport(

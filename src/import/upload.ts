@@ -141,7 +141,7 @@ export class Upload implements AsyncDisposable {
     if (this.#isGone) return;
     this.#isGone = true;
     this.#room.leave(this.#taken);
-    await this.#file?.close();
+    await this.#file?.close().catch(() => {}); // it has no name, and nobody needs its content
   }
 }
 

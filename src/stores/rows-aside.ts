@@ -1,5 +1,5 @@
-// Owns: what the rows of a file are that a load has put aside: the conditions and questions of both stores, by one SQL. The tables are
-// `aside`, with the rows in their order, and `known`, with what is known of some.
+// Owns: the comparison of the rows that a load has put aside: which are new, how many, and some of each kind, by one SQL for both
+// stores. Their tables are `aside`, with the rows in their order, and `known`, with those that are not new.
 
 import { FIELD_NAMES } from '../books/book.ts';
 import { COUNTS, FIELDS } from './columns.ts';

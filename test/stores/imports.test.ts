@@ -183,15 +183,19 @@ for (const store of STORES) {
     });
 
     test('rules M5 and M7: an import whose store has failed is completed by any process, and all answer the same', async () => {
-      const one = await startTestService(await store.freshUrl(), { IMPORT_LIMIT: '100' });
+      const times = timesWith({ imports: { look: 10, seen: 10 } });
+      const limit = { IMPORT_LIMIT: '100' };
+      const one = await startTestService(await store.freshUrl(), limit, process.stderr, times);
       const other = await startTestService(one.dbUrl);
       await executeOn(one.dbUrl, FULL[store.name]);
       const file = 'title\nlarge\n';
       for (let time = 0; time < 10; time += 1)
         assert.equal((await send(one.client, '/import', file))[0], 503);
+      assert.equal(filesOf('self').length, 1);
       await executeOn(one.dbUrl, `drop trigger is_full${store === POSTGRES ? ' on books' : ''}`);
       const [status, , report] = await send(other.client, '/import', file);
       assert.deepEqual([status, report.books], [200, 1]);
+      await waitUntil(async () => filesOf('self').length === 0);
       assert.deepEqual(await reportOf(one.client, report.import), report);
       assert.equal((await one.client.request('GET', '/import')).data[0].state, 'stored');
       assert.deepEqual((await send(one.client, `/import/${report.import}`))[2], report);
@@ -303,6 +307,18 @@ for (const store of STORES) {
       assert.deepEqual([status, (await reportOf(client, number)).books], [200, 3]);
       assert.equal((await client.request('GET', `/event/${number}`)).status, 404);
     });
+  });
+}
+
+/** The descriptors of the files of imports that a process has open. */
+function filesOf(pid: number | string | undefined): string[] {
+  const all = readdirSync(`/proc/${pid}/fd`).map((name) => `/proc/${pid}/fd/${name}`);
+  return all.filter((path) => {
+    try {
+      return readlinkSync(path).includes('.import-');
+    } catch {
+      return false; // it was closed meanwhile
+    }
   });
 }
 
@@ -472,13 +488,10 @@ describe('the files of imports', () => {
     const store = STORES[0] as (typeof STORES)[number];
     const service = await startServiceProcess(await store.freshUrl());
     await send(service.client, '/import?dry-run', 'title\nA\n');
-    const descriptors = `/proc/${service.process.pid}/fd`;
-    const found = readdirSync(descriptors).find((name) =>
-      readlinkSync(`${descriptors}/${name}`).includes('.import-'),
-    );
-    assert.match(readlinkSync(`${descriptors}/${found}`), / \(deleted\)$/);
-    assert.equal(statSync(`${descriptors}/${found}`).mode & 0o777, 0o600);
-    assert.equal(readFileSync(`${descriptors}/${found}`, 'utf8'), 'title\nA\n');
+    const [found = ''] = filesOf(service.process.pid);
+    assert.match(readlinkSync(found), / \(deleted\)$/);
+    assert.equal(statSync(found).mode & 0o777, 0o600);
+    assert.equal(readFileSync(found, 'utf8'), 'title\nA\n');
     await service.stop();
     const times = timesWith({ imports: { held: 300, look: 10 } });
     const { client } = await startTestService(await store.freshUrl(), {}, process.stderr, times);

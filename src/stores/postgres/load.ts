@@ -124,6 +124,7 @@ export class PostgresLoad extends RowsAside implements Load {
       const number = begun ?? (await log.imports.begin(fingerprint, owner));
       if (this.#fresh > 0) await this.#storeAs(number, name, log);
       const done = { state: 'stored', books: this.#fresh, report: work.report(true) } as const;
+      // A report of a service stays forgotten; that of an import that begins here is new.
       const isOwn = await log.imports.keep(number, owner, begun ? done : { ...done, fingerprint });
       if (!isOwn) throw new NoLongerOpen();
       signal.removeEventListener('abort', leave);
