@@ -183,7 +183,7 @@ for (const store of STORES) {
     });
 
     test('rules M5 and M7: an import whose store has failed is completed by any process, and all answer the same', async () => {
-      const times = timesWith({ imports: { look: 10, seen: 10 } });
+      const times = timesWith({ imports: { look: 10, seen: 10, answer: 60_000 } });
       const limit = { IMPORT_LIMIT: '100' };
       const one = await startTestService(await store.freshUrl(), limit, process.stderr, times);
       const other = await startTestService(one.dbUrl);
