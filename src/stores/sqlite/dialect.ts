@@ -57,9 +57,11 @@ export const SQLITE_DIALECT: IndexDialect = {
       typeof event === 'number'
         ? `part_of = ${event}`
         : `${IS_SINGLE} and at between ${event.from} and ${event.until}`;
+    const test = deadlineTest('book_log.number');
     return `(
+      select book from book_log where ${isIn} and last = book${test} union all
       select entry.id from book_log cross join book_index entry on entry.id between book_log.book and book_log.last
-      where ${isIn}${deadlineTest('book_log.number')}
+      where ${isIn} and last > book${test}
     )`;
   },
 
