@@ -98,20 +98,23 @@ const beAlone = (shard: number) => `select from book_log_state where place = ${s
 const stateOf = (row: string) =>
   `case when ${row}.title is not null then encode(sha256(convert_to(row(${FIELD_NAMES.map((name) => `${row}.${name}`)})::text, 'UTF8')), 'base64') end`;
 
+/** SQL after `from` for all rows about a wanted book. With a condition, a planner may read rows of all books by their time. */
+const rowsAbout = (shard: number) => `(select * from ${about(`${shard}`, 'wanted.id')} offset 0) as about`;
+
 /** For each book of $1, its first selected change, the number of its rows from that one on, and the bytes of their texts. */
 const pastsWith = (condition: string, shard: number) => `
   select wanted.id, first.number as first, rows, bytes from unnest($1::bigint[]) as wanted (id) cross join lateral (
-    select min(number) as number from ${about(`${shard}`, 'wanted.id')} where ${condition}
+    select min(number) as number from ${rowsAbout(shard)} where ${condition}
   ) as first cross join lateral (
     select count(*) as rows, coalesce(sum(${TEXT_BYTES}), 0)::float8 as bytes
-    from ${about(`${shard}`, 'wanted.id')} where about.number >= first.number
+    from ${rowsAbout(shard)} where about.number >= first.number
   ) as past order by id`;
 
 /** For each book of $1, its changes from the number of $2 on. */
 const changesWith = (condition: string, shard: number) => `
   select wanted.id, rows.* from unnest($1::bigint[], $2::bigint[]) as wanted (id, first) cross join lateral (
     select number, coalesce(${condition}, false) as "isSelected", ${stateOf('about')} as state
-    from ${about(`${shard}`, 'wanted.id')} where about.number >= wanted.first
+    from ${rowsAbout(shard)} where about.number >= wanted.first
   ) as rows order by id, number`;
 const PRESENT = `select id, ${stateOf('books')} as state from books where id = any($1::bigint[])`;
 
@@ -141,9 +144,9 @@ function conditionOf(selection: Selection, shard: number, id = 'book'): string {
 /** For each book of $1, the numbers of its first selected change and of the change after the last one. */
 const endsWith = (condition: string, shard: number) => `
   select wanted.id, first, next from unnest($1::bigint[]) as wanted (id) cross join lateral (
-    select min(number) as first, max(number) as last from ${about(`${shard}`, 'wanted.id')} where ${condition}
+    select min(number) as first, max(number) as last from ${rowsAbout(shard)} where ${condition}
   ) as selected cross join lateral (
-    select min(number) as next from ${about(`${shard}`, 'wanted.id')} where about.number > selected.last
+    select min(number) as next from ${rowsAbout(shard)} where about.number > selected.last
   ) as later`;
 
 interface ChangeEnds {
