@@ -74,7 +74,7 @@ const CALLS: Record<string, readonly Call[]> = {
     },
   ],
   getHistory: [{ call: (catalogue) => Array.fromAsync(catalogue.history(1, ID)), absent: [] }],
-  undoChanges: [{ change: 12 }, { import: 40 }, { since: new Date(0) }].map((changes) => ({
+  undoChanges: [{ change: 12 }, { event: 40 }, { since: new Date(0) }].map((changes) => ({
     call: (catalogue) => catalogue.undo(changes, ID),
   })),
   getEvent: [{ call: (catalogue) => catalogue.event(1, ID) }],
