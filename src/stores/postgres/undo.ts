@@ -61,9 +61,15 @@ const NEWEST_EVENTS = `${EVENTS}
 const SINGLES = `
   select ${milliseconds('at')} as at, book as first, last from book_log
   where place = $1 and ${IS_SINGLE} and last - book < ${RUN} and at < ${timeOf('$2')} order by book_log.at desc limit $3`;
-const OLDEST_SINGLE = `
-  select ${milliseconds('min(at)')} as at from book_log
-  where place = $1 and ${IS_SINGLE} and at >= ${timeOf('$2')} and at < ${timeOf('$3')}`;
+/** Each step is as long as possible, so that it reads few of many changes. */
+const BEGINNING_OF_RUN = `
+  with recursive step (at) as (
+    select ${timeOf('$2')} union all select (
+      select min(at) from book_log
+      where place = $1 and ${IS_SINGLE} and at > step.at - $4 * interval '1 millisecond' and at >= ${timeOf('$3')} and at < step.at
+    ) from step where at is not null
+  )
+  select ${milliseconds('min(at)')} as at from step`;
 const NEW = `
   select coalesce($1::bigint, nextval('book_log_number')) as number,
     (extract(epoch from clock_timestamp()) * 1000000)::bigint as before
@@ -226,10 +232,11 @@ export class PostgresLogReader implements LogReader {
     return found.sort((one, other) => other.at - one.at).slice(0, most);
   }
 
-  async oldestSingleChange(from: number, before: number): Promise<number | undefined> {
-    const found = await this.#ofEachShard<{ at: number | null }>(OLDEST_SINGLE, from, before);
-    const times = found.flatMap(({ at }) => at ?? []);
-    return times.length > 0 ? Math.min(...times) : undefined;
+  async beginningOfRun(at: number, earliest: number, gap: number): Promise<number> {
+    const found = await this.#ofEachShard<{ at: number }>(BEGINNING_OF_RUN, at, earliest, gap);
+    const began = Math.min(...found.map((row) => row.at));
+    const isEarliest = began === at || this.shards.all.length === 1; // others may have changes before it
+    return isEarliest ? began : await this.beginningOfRun(began, earliest, gap);
   }
 
   async idsAfter(selection: Selection, after: number, most: number): Promise<readonly number[]> {
