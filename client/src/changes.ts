@@ -74,7 +74,7 @@ export interface Undone {
 
 /** The outcome that an undo would have now. */
 export interface UndoCheck {
-  /** How many books the changes are of, and how many of these were checked: the first 10,000. */
+  /** How many books the changes are of, and how many of these were checked: the first 10,000, or fewer if that takes long. */
   readonly books: number;
   readonly checked: number;
   /** How many of these would be as they were before the changes, and which would be left. */
@@ -93,7 +93,7 @@ export interface CatalogueEvent {
   readonly until: string;
   /** Of an import, its file. */
   readonly name: string | null;
-  /** How many books it has changed so far; null of a run that has more than 10,000 changes. */
+  /** How many books it has changed so far; null of a run that has more than 1,000 changes. */
   readonly books: number | null;
   /** Of an undo: it is complete when all its books are checked. */
   readonly undo: {
