@@ -130,11 +130,11 @@ export class Imports {
     const call = <Result>(work: (catalogue: BookCatalogue) => Promise<Result>) =>
       this.#persist(signal, () => this.#session.call(work));
     const idempotencyKey = `page-takes-back-import-${number}`;
-    let event = await call((catalogue) => catalogue.undo({ import: number }, { idempotencyKey }));
+    let event = await call((catalogue) => catalogue.undo({ event: number }, { idempotencyKey }));
     for (;;) {
       if ('undone' in event) return [event.undone, event.left.length];
       const { event: going, undo, books } = event;
-      if (undo === null || undo.checked >= undo.books) return [books, undo?.changedLater ?? 0];
+      if (undo === null || undo.checked >= undo.books) return [books ?? 0, undo?.changedLater ?? 0];
       onProgress?.({ phase: 'undoing', done: undo.checked, total: undo.books });
       await pause(POLL, signal);
       event = await call((catalogue) => catalogue.continueUndo(going));
