@@ -40,7 +40,7 @@ interface Run {
 
 export const dayOf = (at: string) => at.slice(0, 10);
 
-const nameOf = (at: string, until: string) => `${Date.parse(at)}-${Date.parse(until)}`;
+export const nameOf = (at: string, until: string) => `${Date.parse(at)}-${Date.parse(until)}`;
 
 /** Changes some new books in a moment. @returns undefined if others change books all the time. */
 export async function makeRun(service: Service): Promise<Run | undefined> {
