@@ -40,9 +40,9 @@ interface Run {
 
 export const dayOf = (at: string) => at.slice(0, 10);
 
-const nameOf = (at: string, until: string) => `${Date.parse(at)}-${Date.parse(until)}`;
+export const nameOf = (at: string, until: string) => `${Date.parse(at)}-${Date.parse(until)}`;
 
-/** Changes books of its own in a moment. @returns undefined if others change books all the time. */
+/** Changes some new books in a moment. @returns undefined if others change books all the time. */
 export async function makeRun(service: Service): Promise<Run | undefined> {
   for (let attempt = 0; attempt < PATIENCE; attempt += 1) {
     const changed = await service.create({ title: 'old', year: 1800 });

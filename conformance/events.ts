@@ -46,7 +46,7 @@ const NO_NAMES = ['0', '-1', '01', '1.0', '1e3', 'x', '1-', '-1-2', '01-2', '1-2
 const BOOKS = 100;
 
 export const EVENTS_OF_LOG: readonly Rule[] = [
-  ofLog.writing('H5', 'an event is taken back, and what was changed later is left', async (service) => {
+  ofLog.writing('H5', 'an event is taken back, and a book changed later is left', async (service) => {
     const run = await makeRun(service);
     if (run === undefined) return;
     const { event, books } = run;

@@ -6,11 +6,13 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import type { Answer } from './answers.ts';
+import { put } from './changes.ts';
 import { Complaint, expect, expectAnswer, expectEqual } from './complaint.ts';
-import { booksOf, findListed } from './event-pages.ts';
+import { booksOf, findListed, nameOf } from './event-pages.ts';
 import { together } from './racing.ts';
 import { ofBoth, ofImports, type Rule } from './rule.ts';
 import type { Book, Service } from './service.ts';
+import { newestStateOf } from './undo.ts';
 import {
   COMPRESSED,
   fileChecked,
@@ -221,7 +223,11 @@ export const IMPORTS: readonly Rule[] = [
     async (service) => {
       const mark = randomUUID();
       const body = `title\n${mark} a\n${mark} b\n`;
+      const around = await service.create({ title: 'before' });
+      const { at: begin } = await newestStateOf(service, around.id);
       const { data } = await post(service, '/import?name=books.csv', { body });
+      await put(service, around.id, { title: 'after' });
+      const { at: end } = await newestStateOf(service, around.id);
       const path = `/event/${data.import}`;
       const event = await service.request('GET', path);
       const { at } = event.data ?? {};
@@ -239,6 +245,9 @@ export const IMPORTS: readonly Rule[] = [
         ],
         'The books before and after the import',
       );
+      const ofRun = new Set((await booksOf(service, nameOf(begin, end))).map(({ id }) => id));
+      const isApart = ofRun.has(around.id) && books.every(({ id }) => !ofRun.has(id));
+      expect(isApart, 'The run before and after the import has no book of it.', service.latest);
       await expectBooks(service, mark, ['# a,,0', '# b,,0']);
       const undo = await service.request('POST', '/undo', { body: { event: data.import } });
       expectAnswer(undo, { status: 200, data: { ...undo.data, undone: 2, left: [] } });

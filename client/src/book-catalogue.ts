@@ -127,6 +127,9 @@ const WAIT = 25;
 /** Of a request: what is shown of many books costs the service more. */
 const EVENTS = 20;
 
+/** The cursor of the present moment, after which there is no change yet. */
+const NOW = 'now';
+
 /** Milliseconds between two requests for changes if the service answers at once that there are none. */
 const POLL = 2000;
 
@@ -309,7 +312,8 @@ export class BookCatalogue {
   ): AsyncGenerator<Changes, void, undefined> {
     let page: Changes | undefined;
     do {
-      page = await this.#changes(page?.cursor ?? cursor, follow ? WAIT : 0, options);
+      const after = page?.cursor ?? cursor;
+      page = await this.#changes(after, follow && after !== NOW ? WAIT : 0, options);
       options.signal?.throwIfAborted();
       yield page;
     } while (follow || page.changes.length > 0);

@@ -10,7 +10,7 @@ _book_catalogue() {
       import) words='--dry-run --on-duplicate --doubtful --ids --header --format --title --author --year --encoding --delimiter --from-line --rejects --help' ;;
       export) words='--format --overwrite --help' ;;
       copy) words='--overwrite --help' ;;
-      undo) words='--since --book --import --change --continue --list --yes --help' ;;
+      undo) words='--since --book --event --change --continue --list --yes --help' ;;
       forget) words='--yes --help' ;;
       backup) words='--overwrite --help' ;;
       restore) words='--overwrite --help' ;;

@@ -34,7 +34,7 @@ complete -c book-catalogue -n '__fish_seen_subcommand_from copy' -l help
 complete -c book-catalogue -n __fish_use_subcommand -f -a undo
 complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l since
 complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l book
-complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l import
+complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l event
 complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l change
 complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l continue
 complete -c book-catalogue -n '__fish_seen_subcommand_from undo' -l list

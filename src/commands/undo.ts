@@ -1,8 +1,9 @@
-// Owns: `undo`: takes changes back that any program has made, and lists imports and undos (rule H5).
+// Owns: `undo`: takes changes back that any program has made, and lists the events of the log (rules H5 and H8).
 // Does not: change anything without `--yes`.
 
 import { readBookId } from '../books/book.ts';
-import type { CatalogueEvent, ChangeLog, NotUndone, UndoRequest } from '../books/change-log.ts';
+import type { ChangeLog, EventKey, NotUndone, UndoRequest } from '../books/change-log.ts';
+import { type ListedEvent, listEvents, nameOf, readEventKey } from '../books/events.ts';
 import { isDone, Undo, type UndoProgress } from '../books/undo.ts';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
@@ -15,7 +16,7 @@ import { printable } from '../terminal/printable.ts';
 import { Progress } from '../terminal/progress.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
-export const HELP = `Usage: book-catalogue undo --since TIME | --book ID | --import NUMBER | --change NUMBER [--yes]
+export const HELP = `Usage: book-catalogue undo --since TIME | --book ID | --event EVENT | --change NUMBER [--yes]
        book-catalogue undo --continue NUMBER --yes
        book-catalogue undo --list
 
@@ -24,17 +25,17 @@ service may keep running. Books that were changed later are left, and named. Wit
 
   --since TIME     all changes since a time, such as 10:40, "2026-11-27 10:40" or 2026-11-27T10:40:00Z, but no undo
   --book ID        the newest change of a book
-  --import NUMBER  an import
+  --event EVENT    an import, an undo, or changes that were made together, as in --list
   --change NUMBER  a change of GET /book/<id>/history, or an undo
   --continue NUMBER  the rest of an undo that ended early
-  --list           lists the newest imports and undos, with their numbers
+  --list           lists the newest events, each with the time of its last change
   --yes            does it
 `;
 
 export const OPTIONS = {
   since: { type: 'string' },
   book: { type: 'string' },
-  import: { type: 'string' },
+  event: { type: 'string' },
   change: { type: 'string' },
   continue: { type: 'string' },
   list: { type: 'boolean' },
@@ -57,14 +58,15 @@ const LISTED = 1000;
 
 export async function run(context: CommandContext, { options }: Arguments): Promise<number> {
   const { env, stdout, stderr, signal } = context;
-  const wanted = ['since', 'book', 'import', 'change', 'continue', 'list'].filter(
+  const wanted = ['since', 'book', 'event', 'change', 'continue', 'list'].filter(
     (name) => options[name] !== undefined,
   );
   const [name = ''] = wanted;
   if (wanted.length !== 1)
-    throw new UsageError(`Name one of --since, --book, --import, --change, --continue and --list. ${SEE}`);
+    throw new UsageError(`Name one of --since, --book, --event, --change, --continue and --list. ${SEE}`);
   const text = String(options[name]);
-  const value = name === 'list' ? 0 : name === 'since' ? timeOf(text) : numberOf(name, text);
+  const read = name === 'since' ? timeOf : name === 'event' ? keyOf : numberOf;
+  const value = name === 'list' ? 0 : read(text, name);
   const url = readSetting('dbUrl', env);
   const isMeant = options.yes === true && name !== 'list';
   const store = await openExisting(context, url, isMeant);
@@ -79,11 +81,12 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
   };
   try {
     if (name === 'list') {
-      stdout.write(listOf(await log.read((rows) => rows.events.newest(undefined, LISTED))));
+      const { events } = await log.read((rows) => listEvents(rows, [null, null], LISTED));
+      stdout.write(events.map(lineOf).join(''));
       return 0;
     }
-    if (name === 'continue') number = value;
-    const request = name === 'continue' ? new Undo(log, value) : await requestOf(log, name, value);
+    if (name === 'continue') number = Number(value);
+    const request = number === undefined ? await requestOf(log, name, value) : new Undo(log, number);
     const done = isMeant ? await takeBack(log, request, show) : await look(log, request, show);
     if (isMeant) await store.assertNewest();
     progress.end();
@@ -185,7 +188,7 @@ function reportOf({ event, undone, left, changedLater }: UndoProgress, isMeant: 
 
 const REASONS: Readonly<Record<NotUndone, string>> = {
   unknown:
-    'There is no such change, or it is no longer kept: see book-catalogue undo --list and GET /book/<id>/history.',
+    'There is no such change or event, or it is no longer kept: see book-catalogue undo --list and GET /book/<id>/history.',
   beyond: 'The changes since then are not all kept: name a later time.',
 };
 
@@ -193,15 +196,22 @@ const REASONS: Readonly<Record<NotUndone, string>> = {
  * @param name of the option with the value.
  * @throws OperatorError
  */
-async function requestOf(log: ChangeLog, name: string, value: number): Promise<UndoRequest> {
+async function requestOf(log: ChangeLog, name: string, value: EventKey): Promise<UndoRequest> {
   if (name !== 'book') return { [name]: value } as UndoRequest;
-  const change = await log.read((rows) => rows.newestChange(value));
+  const change = await log.read((rows) => rows.newestChange(Number(value)));
   if (change === undefined) throw new OperatorError(`No change of book ${value} is known.`);
   return { change };
 }
 
 /** @throws UsageError */
-function numberOf(option: string, text: string): number {
+function keyOf(text: string): EventKey {
+  const key = readEventKey(text);
+  if (key !== undefined) return key;
+  throw new UsageError(`--event must be an event of book-catalogue undo --list. ${SEE}`);
+}
+
+/** @throws UsageError */
+function numberOf(text: string, option: string): number {
   const number = readBookId(text); // numbers of changes are written like ids
   if (number !== undefined) return number;
   throw new UsageError(`--${option} must be a number. ${SEE}`);
@@ -254,11 +264,10 @@ function ago(moment: number): string {
   return `${counted(Math.floor(seconds / length), unit)} ago`;
 }
 
-/** A line for each, with its number, time, kind, books and name. */
-function listOf(events: readonly CatalogueEvent[]): string {
-  if (events.length === 0) return 'No import and no undo is known.\n';
-  const lines = events.map(({ number, at, kind, books, name }) => {
-    return `${String(number).padStart(8)}  ${utc(at)}  ${kind.padEnd(6)}  ${counted(books, 'book').padStart(12)}  ${printable(name ?? '')}`;
-  });
-  return `${lines.map((line) => line.trimEnd()).join('\n')}\n`;
+/** What `--event` takes, the time of the last change, kind, books and name; of the beginning only when that was. */
+function lineOf({ key, until, kind, books, name }: ListedEvent): string {
+  if (key === undefined) return `The log begins at ${utc(until)}.\n`;
+  const count = books === null ? 'many books' : counted(books, 'book');
+  const line = `${String(nameOf(key)).padEnd(27)}  ${utc(until)}  ${kind.padEnd(7)}  ${count.padStart(12)}  ${printable(name ?? '')}`;
+  return `${line.trimEnd()}\n`;
 }

@@ -46,6 +46,16 @@ describe('changes', () => {
     assert.deepEqual([message, after], ['no answer within 35000 ms', 35_000]);
   });
 
+  test('are followed from now on: the first page, without any, comes at once', async (time) => {
+    const { catalogue } = played(({ line, headers }) => {
+      assert.equal(headers.get('prefer'), line.includes('cursor=now') ? null : 'wait=25');
+      return line.includes('cursor=now') ? linked([], '1') : linked([changed(1)], '2');
+    });
+    const began = time.now;
+    const pages = await some(time, catalogue, 2, 'now');
+    assert.deepEqual([pages[0]?.changes, pages[1]?.changes, time.now], [[], [changed(1)], began]);
+  });
+
   test('are waited for by a retry as long as is left, also if the service has lost its tokens', async (time) => {
     for (const [end, second] of [
       [20_000, 'wait=5'],

@@ -51,7 +51,7 @@ for (const store of STORES) {
       await command('undo --book 1 --yes', url);
       const read = () => command('undo --list', url);
       const events = await read();
-      assert.match(events.stdout, /undo +1 book\n.*import +2 books {2}more\.csv\n$/);
+      assert.match(events.stdout, /undo +1 book\n.*import +2 books {2}more\.csv\n/);
       await runOn(url, MAKE_OLDER[store.name]);
       assert.deepEqual(await read(), events);
       const { client } = await startTestService(url);

@@ -42,31 +42,43 @@ for (const store of STORES) {
       assert.equal((await booksOf(url)).length, 1001);
     });
 
-    test('rule H5: an import is listed with its number, and taken back as a whole', async () => {
+    test('rules H5 and H8: imports and changes made together are listed, and taken back by their names', async () => {
       const url = await storeWith(BOOKS.slice(0, 3), store.freshUrl);
-      assert.deepEqual(await command('undo --list', url), printed('No import and no undo is known.\n'));
+      await makeEarlier(url, 24);
       const folder = folderWith({ 'more.csv': `title,year\n${'a,1\n'.repeat(700)}b,2\n` });
       await command('import more.csv --on-duplicate add', url, folder);
       await executeOn(url, "update books set title = 'c' where title = 'b'");
-      const { stdout } = await command('undo --list', url);
-      const [, number] =
-        /^ +(\d+) {2}[-0-9]{10} [:0-9]{8} UTC {2}import +701 books {2}more\.csv\n$/.exec(stdout) ?? [];
-      const done = await command(`undo --import ${number} --yes`, url);
+      await executeOn(url, 'delete from books where id = 2');
+      const listed = async () => {
+        const { stdout } = await command('undo --list', url);
+        return stdout.replaceAll(/[-0-9]{10} [:0-9]{8} UTC/g, 'TIME');
+      };
+      const END = /changes +3 books\nThe log begins at TIME\.\n$/;
+      const [, run, number] =
+        /^(\d+-\d+) {2}TIME {2}changes +2 books\n(\d+) +TIME {2}import +701 books {2}more\.csv\n\d+-\d+ {2}TIME {2}/.exec(
+          (await listed()).replace(END, ''),
+        ) ?? [];
+      const done = await command(`undo --event ${number} --yes`, url);
       assert.match(done.stdout, /^700 books taken back\.\n.*\n1 book left, changed later: 704\n$/);
-      const ids = (await booksOf(url)).map(({ id }) => id);
-      assert.deepEqual(ids, [1, 2, 3, 704]);
-      const listed = await command('undo --list', url);
-      assert.match(listed.stdout, /^ +\d+ .* undo +700 books\n.* import +701 books {2}more\.csv\n$/);
+      const idsOf = async () => (await booksOf(url)).map(({ id }) => id);
+      assert.deepEqual(await idsOf(), [1, 3, 704]);
+      const would = '2 books would be taken back. Nothing was changed: add --yes to do it.\n';
+      assert.deepEqual(await command(`undo --event ${run}`, url), printed(would));
+      assert.match((await command(`undo --event ${run} --yes`, url)).stdout, /^2 books taken back\.\n/);
+      assert.deepEqual(await idsOf(), [1, 2, 3, 704]);
+      const all = await listed();
+      assert.match(all, /^\d+ +TIME {2}undo +2 books\n\d+ +TIME {2}undo +700 books\n.* changes /);
+      assert.match(all, END);
     });
 
     test('rule H5: to continue what is no undo changes nothing, and later changes are no part of it', async () => {
       const url = await storeWith(BOOKS.slice(0, 1), store.freshUrl);
       await command('import more.csv', url, folderWith({ 'more.csv': 'title\na\n' }));
-      const [, number] = /^ +(\d+) /.exec((await command('undo --list', url)).stdout) ?? [];
+      const [, number] = /^(\d+) /.exec((await command('undo --list', url)).stdout) ?? [];
       for (const event of [9999, number])
         assert.equal((await command(`undo --continue ${event} --yes`, url)).code, 1);
       await executeOn(url, "update books set title = 'b' where id = 1");
-      assert.match((await command(`undo --import ${number} --yes`, url)).stdout, /^1 book taken back\./);
+      assert.match((await command(`undo --event ${number} --yes`, url)).stdout, /^1 book taken back\./);
       assert.deepEqual(
         (await booksOf(url)).map(({ title }) => title),
         ['b'],
@@ -105,8 +117,9 @@ for (const store of STORES) {
         assert.match((await command(words, missing)).stderr, /^DB_URL: there is no catalogue at [^\n]+\.\n$/);
       const url = await storeWith(BOOKS.slice(0, 1), store.freshUrl);
       const unknown =
-        'There is no such change, or it is no longer kept: see book-catalogue undo --list and GET /book/<id>/history.';
-      assert.deepEqual(await command('undo --change 999 --yes', url), refusedWith(unknown));
+        'There is no such change or event, or it is no longer kept: see book-catalogue undo --list and GET /book/<id>/history.';
+      for (const words of ['--change 999', '--event 999', '--event 1-2'])
+        assert.deepEqual(await command(`undo ${words} --yes`, url), refusedWith(unknown));
       assert.deepEqual(await command('undo --book 9', url), refusedWith('No change of book 9 is known.'));
       assert.deepEqual(
         await command('forget 9', url),

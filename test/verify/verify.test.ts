@@ -208,6 +208,22 @@ describe('verify', () => {
     assert.deepEqual([status, await client.list()], [201, listed]);
   });
 
+  test('H5: a run with changes of another client is not taken back', async (context) => {
+    const { client } = service.right;
+    const { id } = await client.create({});
+    let year = 0;
+    service.fault = async (asked, pass) => {
+      const answer = await pass(asked);
+      if (asked.startsWith('POST /book\n') && asked.includes('"brief"')) {
+        year += 1;
+        await client.request('PUT', `/book/${id}`, { body: { year } });
+      }
+      return answer;
+    };
+    await perform(ruleOf('H5: an event is'), kitFor(context));
+    assert.deepEqual([year, (await client.request('GET', `/book/${id}`)).data.year], [20, 20]);
+  });
+
   test('a complaint without a request gets the latest one', async (context) => {
     const rule = core('L1', 'the list is right', async (kit) => {
       await kit.list();
