@@ -3,7 +3,10 @@
 // Does not: store anything before a person has seen the check.
 
 import type { ImportInShort, ImportReport } from '../../client/src/book-catalogue.ts';
-import { Complaint, type Going, Imports, type Options } from '../catalogue/imports.ts';
+import { type Going, Imports, type Options } from '../catalogue/imports.ts';
+import { Log } from '../catalogue/log.ts';
+import { Complaint } from '../catalogue/persist.ts';
+import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
 import { button, find, icon, make, warning } from '../elements/dom.ts';
 import { show as showMessage } from '../elements/messages.ts';
@@ -19,9 +22,13 @@ const OPTIONS: Options = { ids: 'new', doubtful: 'skip' };
 const NOT_TEXT =
   'This file is not text. If it is a spreadsheet, save it as CSV in UTF-8, and choose that file.';
 
+/** An import that continues, or books that are taken back. */
+type Work = Going | { readonly phase: 'undoing'; readonly done: number; readonly total: number };
+
 export class ImportDialog {
   readonly #dialog = find<HTMLDialogElement>('#import');
   readonly #imports: Imports;
+  readonly #log: Log;
   readonly #onStored: () => void;
   readonly #steps = this.#dialog.querySelectorAll('.steps li');
   readonly #content = find('#import-content');
@@ -34,6 +41,7 @@ export class ImportDialog {
   /** @param onStored is called when books were added or removed. */
   constructor(session: Session, onStored: () => void) {
     this.#imports = new Imports(session);
+    this.#log = new Log(session);
     this.#onStored = onStored;
     const dialog = this.#dialog;
     find('#import-close').addEventListener('click', () => {
@@ -181,14 +189,19 @@ export class ImportDialog {
 
   async #takeBack({ import: number, name }: ImportInShort): Promise<void> {
     this.#end();
-    const { signal } = new AbortController();
     const view = new ProgressView(`Taking back ${name ?? 'an import'}`, this.#status);
     this.#show(2, view.heading, ...view.parts);
     try {
-      const [removed, left] = await this.#watch(view, (onProgress) =>
-        this.#imports.takeBack(number, { signal, onProgress }),
+      const { undone, left } = await this.#watch(view, (onProgress) =>
+        this.#log.takeBack(
+          { import: number },
+          {
+            idempotencyKey: randomKey(),
+            onProgress: (done, total) => onProgress({ phase: 'undoing', done, total }),
+          },
+        ),
       );
-      const facts = [`${counted(removed, 'book was', 'books were')} removed.`];
+      const facts = [`${counted(undone, 'book was', 'books were')} removed.`];
       if (left > 0) facts.push(`${counted(left, 'book stays', 'books stay')}: changed since the import.`);
       this.#onStored();
       if (view.heading.isConnected) this.#showEnd(facts);
@@ -200,10 +213,10 @@ export class ImportDialog {
   /** Shows how far work is, until it has ended. */
   #watch<Result>(
     view: ProgressView,
-    work: (onProgress: (going: Going) => void) => Promise<Result>,
+    work: (onProgress: (going: Work) => void) => Promise<Result>,
   ): Promise<Result> {
     let now = { done: 0, total: undefined as number | undefined, text: '' };
-    const onProgress = (going: Going) => {
+    const onProgress = (going: Work) => {
       now = progressOf(going);
     };
     return view.watch(work(onProgress), () => ({ ...now, trouble: this.#imports.trouble }));
@@ -238,7 +251,7 @@ export class ImportDialog {
   }
 }
 
-function progressOf(going: Going): Omit<Progress, 'trouble'> {
+function progressOf(going: Work): Omit<Progress, 'trouble'> {
   const part = (done: number, total: number, what: string) => {
     return { done, total, text: `${Math.floor((100 * done) / total)} % of the file is ${what}.` };
   };
