@@ -15,7 +15,7 @@ import { allowOrigins, isOfOtherOrigin, isPreflight, permission } from './cors.t
 import * as answers from './envelope.ts';
 import { type AppParts, type Exchange, type Handler, isCompressed } from './exchange.ts';
 import { faultAnswers } from './faults.ts';
-import { readChanges, readEvent, readHistory, undoChanges } from './history.ts';
+import { readBooksOfEvent, readChanges, readEvent, readEvents, readHistory, undoChanges } from './history.ts';
 import { continueImport, importFile, listImports, readImportOf } from './import.ts';
 import { logIn } from './login.ts';
 
@@ -51,6 +51,12 @@ const ROUTES: readonly Route[] = [
 const HISTORY_ROUTES: readonly Route[] = [
   { path: '/changes', needsToken: true, handlers: { GET: readChanges, HEAD: readChanges } },
   { path: '/undo', needsToken: true, handlers: { POST: undoChanges } },
+  { path: '/events', needsToken: true, handlers: { GET: readEvents, HEAD: readEvents } },
+  {
+    path: '/event/:id/books',
+    needsToken: true,
+    handlers: { GET: readBooksOfEvent, HEAD: readBooksOfEvent },
+  },
   { path: '/event/:id', needsToken: true, handlers: { GET: readEvent, HEAD: readEvent, POST: readEvent } },
   { path: '/book/:id/history', needsToken: true, handlers: { GET: readHistory, HEAD: readHistory } },
 ];

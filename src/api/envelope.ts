@@ -2,8 +2,9 @@
 // The HTTP status and the status in the body are one value here, so they cannot differ.
 
 import type { Book } from '../books/book.ts';
-import type { CatalogueEvent, Change, NotUndone, State } from '../books/change-log.ts';
+import type { CatalogueEvent, Change, ChangedBook, NotUndone, State } from '../books/change-log.ts';
 import { tagOf, tagOfText } from '../books/condition.ts';
+import { type ListedEvent, nameOf } from '../books/events.ts';
 import { progressOf, type UndoProgress } from '../books/undo.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
 import type { ImportKnown } from '../import/known.ts';
@@ -123,17 +124,37 @@ export const changesUndone = ({ event, undone, left }: UndoProgress) =>
     undone,
     left: leftOf(left),
   });
-const asEvent = (event: CatalogueEvent) => {
-  const { number, kind, name, books } = event;
+/** The result of an undo that was not done. */
+export const undoChecked = ({ books, checked, undone, left }: UndoProgress) =>
+  success(200, 'Undo checked', { books, checked, undone, left: leftOf(left) });
+
+const asEvent = ({ key, at, until, kind, name, books }: Omit<ListedEvent, 'first'>) => ({
+  event: key === undefined ? null : nameOf(key),
+  kind,
+  at: writeTime(at),
+  until: writeTime(until),
+  name,
+  books,
+});
+const asNumbered = (event: CatalogueEvent) => {
   const { books: all, checked, changedLater, left } = progressOf(event) ?? {};
   const undo = left && { books: all, checked, changedLater, left: leftOf(left) };
-  return { event: number, at: writeTime(event.at), kind, name, books, undo: undo ?? null };
+  return { ...asEvent({ ...event, key: event.number, until: event.at }), undo: undo ?? null };
 };
+const asChanged = ({ id, before, book }: ChangedBook) => ({ id, before: before ?? null, book: book ?? null });
 export const eventRetrieved = (event: CatalogueEvent) =>
-  success(200, 'Event retrieved successfully', asEvent(event));
+  success(200, 'Event retrieved successfully', asNumbered(event));
+export const runRetrieved = (run: ListedEvent) =>
+  success(200, 'Event retrieved successfully', { ...asEvent(run), undo: null });
+export const eventsRetrieved = (events: readonly ListedEvent[], headers: HeaderList) => {
+  const all = events.map((event) => ({ ...asEvent(event), first: event.first.map(asChanged) }));
+  return withHeaders(success(200, 'Events retrieved successfully', all), ...headers);
+};
+export const booksOfEventRetrieved = (books: readonly ChangedBook[], headers: HeaderList) =>
+  withHeaders(success(200, 'Books of the event retrieved successfully', books.map(asChanged)), ...headers);
 /** The service continues the undo. */
 export const undoInProgress = (event: CatalogueEvent) =>
-  withHeaders(success(202, 'Undo in progress', asEvent(event)), 'location', `/event/${event.number}`);
+  withHeaders(success(202, 'Undo in progress', asNumbered(event)), 'location', `/event/${event.number}`);
 
 // Imports
 const asImport = ({ number, state, books, report }: ImportKnown) => ({

@@ -1,8 +1,10 @@
-// Owns: what a client does with the log of changes: reading the changes after a page and the states of a book, and taking changes
-// back (rules H1 to H5).
+// Owns: what a client does with the log of changes: reading the changes after a page, the states of a book and events, and taking
+// changes back (rules H1 to H9).
 
 import { readBookId } from '../books/book.ts';
 import type { PageOfChanges, UndoRequest } from '../books/change-log.ts';
+import { type EventsPlace, readEventKey } from '../books/events.ts';
+import { LARGEST_PAGE } from '../books/search.ts';
 import { isDone, progressOf } from '../books/undo.ts';
 import type { Answer } from '../http/answer.ts';
 import { parseBody, readBody } from '../http/body.ts';
@@ -15,6 +17,13 @@ import { asCursor, contentOf, PAGE, readLimit, readParameters } from './query.ts
 
 const SECOND = 1000;
 
+/** The cursor of the present moment (rule H1). */
+const NOW = 'now';
+
+/** Events of a page, unless `limit` says otherwise; and at most. */
+const EVENTS = 20;
+const MOST_EVENTS = 100;
+
 /** Of pages that several requests may have read together. */
 const shared = new WeakMap<PageOfChanges, Answer>();
 
@@ -22,10 +31,14 @@ export async function readChanges(
   { request, path }: Exchange,
   { catalogue, times }: AppParts,
 ): Promise<Answer> {
-  const query = readPlace(path.query, (content) => (Array.isArray(content) ? content : undefined));
+  const query = readPlace(path.query, (text) => {
+    const content = text === NOW ? NOW : contentOf(text);
+    return content === NOW || Array.isArray(content) ? content : undefined;
+  });
   if ('invalid' in query) return answers.invalidParameter(query.invalid);
   const { cursor, limit } = query;
-  const wait = Math.min(waitOf(request.headers.prefer), times.api.wait);
+  // No change is after a moment that is always the present one.
+  const wait = cursor === NOW ? 0 : Math.min(waitOf(request.headers.prefer), times.api.wait);
   const left = new AbortController();
   request.onLeave(() => left.abort());
   const { page, waited } = await catalogue.changes(cursor, limit, wait, left.signal);
@@ -38,7 +51,7 @@ export async function readChanges(
 }
 
 export async function readHistory({ path }: Exchange, { catalogue }: AppParts): Promise<Answer> {
-  const query = readPlace(path.query, (content) => (isNumber(content) ? content : undefined));
+  const query = readPlace(path.query, readNumber);
   if ('invalid' in query) return answers.invalidParameter(query.invalid);
   const { cursor, limit } = query;
   const id = readBookId(path.sent.slice('/book/'.length, -'/history'.length));
@@ -50,11 +63,18 @@ export async function readHistory({ path }: Exchange, { catalogue }: AppParts): 
   return answers.historyRetrieved(states, link);
 }
 
+/** With `dry-run`, nothing is taken back. */
 export async function undoChanges(exchange: Exchange, { catalogue, config }: AppParts): Promise<Answer> {
+  const parameters = readParameters(exchange.path.query, (name, value) => name === 'dry-run' && value === '');
+  if ('invalid' in parameters) return answers.invalidParameter(parameters.invalid);
   const key = idempotencyKeyOf(exchange);
   if (key === INVALID) return answers.INVALID_KEY;
   const request = readUndo(asJsonObject(parseBody(await readBody(exchange.request, config.bodyLimit))));
   if (request === undefined) return answers.INVALID_BOOK;
+  if (parameters.has('dry-run')) {
+    const progress = await catalogue.checkUndo(request);
+    return typeof progress === 'string' ? answers.NOT_UNDONE[progress] : answers.undoChecked(progress);
+  }
   const outcome = await catalogue.undo(request, key);
   if (outcome === 'conflict') return answers.KEY_USED;
   if (typeof outcome === 'string') return answers.NOT_UNDONE[outcome];
@@ -64,10 +84,35 @@ export async function undoChanges(exchange: Exchange, { catalogue, config }: App
   return outcome.isReplay ? answers.replayOf(answer) : answer;
 }
 
+export async function readEvents({ path }: Exchange, { catalogue }: AppParts): Promise<Answer> {
+  const query = readPlace(path.query, (text) => readEventsPlace(contentOf(text)), EVENTS, MOST_EVENTS);
+  if ('invalid' in query) return answers.invalidParameter(query.invalid);
+  const { cursor = [null, null], limit } = query;
+  const { events, next } = await catalogue.events(cursor, limit);
+  return answers.eventsRetrieved(events, next === undefined ? [] : ['link', linkTo('/events', limit, next)]);
+}
+
+export async function readBooksOfEvent({ path }: Exchange, { catalogue }: AppParts): Promise<Answer> {
+  const query = readPlace(path.query, readNumber);
+  if ('invalid' in query) return answers.invalidParameter(query.invalid);
+  const { cursor = 0, limit } = query;
+  const name = path.sent.slice('/event/'.length, -'/books'.length);
+  const key = readEventKey(name);
+  const books = key === undefined ? undefined : await catalogue.booksOfEvent(key, cursor, limit + 1);
+  if (books === undefined) return answers.EVENT_NOT_FOUND;
+  const shown = books.slice(0, limit);
+  const link = books.length > limit ? ['link', linkTo(`/event/${name}/books`, limit, shown.at(-1)?.id)] : [];
+  return answers.booksOfEventRetrieved(shown, link);
+}
+
 /** With `POST`, an undo that is not complete is continued. */
 export async function readEvent({ request, path }: Exchange, { catalogue }: AppParts): Promise<Answer> {
-  const number = readBookId(path.sent.slice('/event/'.length)); // they are written like ids
-  const event = number === undefined ? undefined : await catalogue.event(number);
+  const key = readEventKey(path.sent.slice('/event/'.length));
+  if (typeof key === 'object') {
+    const run = await catalogue.run(key);
+    return run === undefined ? answers.EVENT_NOT_FOUND : answers.runRetrieved(run);
+  }
+  const event = key === undefined ? undefined : await catalogue.event(key);
   if (event === undefined) return answers.EVENT_NOT_FOUND;
   const progress = progressOf(event);
   if (request.method !== 'POST' || progress === undefined || isDone(progress))
@@ -81,33 +126,54 @@ function inBytes(answer: answers.EnvelopeAnswer): Answer {
   return { ...answer, body: Buffer.from(answer.body) };
 }
 
+/** A place that is a number. */
+function readNumber(text: string): number | undefined {
+  const content = contentOf(text);
+  return isNumber(content) ? content : undefined;
+}
+
+function readEventsPlace(content: unknown): EventsPlace | undefined {
+  const isPlace =
+    Array.isArray(content) &&
+    content.length === 2 &&
+    content.every((part) => part === null || isNumber(part));
+  return isPlace ? (content as unknown as EventsPlace) : undefined;
+}
+
 function isNumber(value: unknown): value is number {
   return Number.isSafeInteger(value) && Number(value) > 0;
 }
 
 /** @returns undefined unless it has one of the three, and that is valid. */
 function readUndo(body: Readonly<Record<string, unknown>> = {}): UndoRequest | undefined {
-  const { change, import: imported, since } = body;
-  if ([change, imported, since].filter((value) => value !== undefined).length !== 1) return undefined;
+  const { change, event, since } = body;
+  if ([change, event, since].filter((value) => value !== undefined).length !== 1) return undefined;
   if (isNumber(change)) return { change };
-  if (isNumber(imported)) return { import: imported };
+  if (isNumber(event)) return { event };
+  if (typeof event === 'string') {
+    const key = readEventKey(event);
+    return typeof key === 'object' ? { event: key } : undefined;
+  }
   const time = typeof since === 'string' ? readTime(since) : undefined;
   return time === undefined ? undefined : { since: time };
 }
 
 /**
- * @param read makes a place of the content of a cursor; undefined if it is none.
+ * @param read makes a place of a cursor; undefined if it is none.
+ * @param usual elements of a page without `limit`.
  * @returns the name of the first invalid parameter, if there is one.
  */
 function readPlace<Shard>(
   query: string,
-  read: (content: unknown) => Shard | undefined,
+  read: (text: string) => Shard | undefined,
+  usual = PAGE,
+  most = LARGEST_PAGE,
 ): { readonly cursor: Shard | undefined; readonly limit: number } | { readonly invalid: string } {
-  let limit = PAGE;
+  let limit = usual;
   let cursor: Shard | undefined;
   const parameters = readParameters(query, (name, value) => {
-    if (name === 'cursor') cursor = read(contentOf(value));
-    else if (name === 'limit') limit = readLimit(value);
+    if (name === 'cursor') cursor = read(value);
+    else if (name === 'limit') limit = readLimit(value, most);
     else return false;
     return name === 'cursor' ? cursor !== undefined : limit > 0;
   });

@@ -205,9 +205,9 @@ function nameOf(order: Search['order']): string {
 }
 
 /** @returns 0 if it is none. */
-export function readLimit(text: string): number {
+export function readLimit(text: string, most = LARGEST_PAGE): number {
   const limit = readNumber(text) ?? 0;
-  return limit <= LARGEST_PAGE ? limit : 0;
+  return limit <= most ? limit : 0;
 }
 
 /** @returns undefined unless the text is a whole number from 0 to 2^53−1. */

@@ -6,8 +6,27 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Times } from '../times.ts';
 import { Batches, type BatchFigures, type BatchLimits, type Carry, type Traits } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields, valuesOf } from './book.ts';
-import type { CatalogueEvent, PageOfChanges, States, UndoRequest } from './change-log.ts';
+import type {
+  CatalogueEvent,
+  ChangedBook,
+  EventKey,
+  LogReader,
+  NotUndone,
+  PageOfChanges,
+  Run,
+  States,
+  UndoRequest,
+} from './change-log.ts';
 import type { Condition } from './condition.ts';
+import {
+  type EventsPlace,
+  findRun,
+  type ListedEvent,
+  listEvents,
+  type PageOfEvents,
+  selectionOf,
+  sorted,
+} from './events.ts';
 import { Followers } from './followers.ts';
 import type { Page, Search } from './search.ts';
 import {
@@ -24,13 +43,16 @@ import {
   weightOfAnswer,
 } from './store.ts';
 import { Turns } from './turns.ts';
-import { isDone, Undo, type UndoOutcome } from './undo.ts';
+import { isDone, Undo, type UndoOutcome, type UndoProgress } from './undo.ts';
 
 /**
  * Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with the longest
  * texts. Changes come one batch at a time, so that two of one process never wait for each other's books.
  */
 const GATHERED = { size: 512, weight: HEAVY, inFlight: 1 };
+
+/** The most books that are looked at before an undo. */
+const LOOKED_AT = 10_000;
 
 export class Catalogue {
   readonly #store: Store;
@@ -157,10 +179,47 @@ export class Catalogue {
     return outcome;
   }
 
-  /** @returns undefined if the log has no such event. */
+  /** Finds out the result of an undo, without it: for the first 10,000 books. */
+  checkUndo(request: UndoRequest): Promise<UndoProgress | NotUndone> {
+    return this.#batches.history.take((deadline) => {
+      const assertInTime = () => {
+        if (performance.now() >= deadline) throw new StoreUnavailable('the look took too long', 'late');
+      };
+      return Undo.look(this.#store.log, request, assertInTime, LOOKED_AT, deadline);
+    });
+  }
+
+  /** The newest events before a place, the newest first (rule H8). */
+  events(place: EventsPlace, most: number): Promise<PageOfEvents> {
+    return this.#read((log) => listEvents(log, place, most));
+  }
+
+  /** @returns undefined if the log has no such import or undo. */
   event(number: number): Promise<CatalogueEvent | undefined> {
-    const read = (deadline: number) => this.#store.log.read((log) => log.event(number), deadline);
-    return this.#batches.history.take(read);
+    return this.#read((log) => log.event(number));
+  }
+
+  /** @returns undefined if the log has no such run. */
+  run(run: Run): Promise<ListedEvent | undefined> {
+    return this.#read((log) => findRun(log, run));
+  }
+
+  /**
+   * The books of an event after an id (rule H9), ascending.
+   * @returns undefined if the log has no such event.
+   */
+  booksOfEvent(key: EventKey, after: number, most: number): Promise<readonly ChangedBook[] | undefined> {
+    return this.#read(async (log) => {
+      const selection = selectionOf(key);
+      const ids = await log.idsAfter(selection, after, most);
+      const isKnown =
+        ids.length > 0 || after > 0 || (typeof key === 'number' && (await log.event(key)) !== undefined);
+      return isKnown ? sorted(await log.changed(selection, ids)) : undefined;
+    });
+  }
+
+  #read<Result>(read: (log: LogReader) => Promise<Result>): Promise<Result> {
+    return this.#batches.history.take((deadline) => this.#store.log.read(read, deadline));
   }
 
   /** Continues an undo that is not complete, unless this process does that already. */

@@ -41,24 +41,34 @@ export interface States {
   readonly next: number | undefined;
 }
 
+/** Single changes of one book each that follow each other: when the first and the last one were noted, in milliseconds since 1970. */
+export interface Run {
+  readonly from: number;
+  readonly until: number;
+}
+
+/** Names an event (rules H7 to H9): an import or an undo by its number. */
+export type EventKey = number | Run;
+
 /**
- * Which changes are taken back: that of a number, which may be an import or an undo as a whole; those of an import; all since a
+ * Which changes are taken back: that of a number, which may be an import or an undo as a whole; those of an event; all since a
  * time, in milliseconds since 1970, without those that an undo has made.
  */
 export type UndoRequest =
   | { readonly change: number }
-  | { readonly import: number }
+  | { readonly event: EventKey }
   | { readonly since: number };
 
 /** Why nothing was taken back: the log has no such change; or it begins later. */
 export type NotUndone = 'unknown' | 'beyond';
 
 /**
- * Changes that are taken back: the parts of an event; the change of one book; or all between a time, in milliseconds since 1970,
- * and a position of the store, without those of undos.
+ * Changes that are taken back: the parts of an import or an undo; a run; the change of one book; or all between a time, in
+ * milliseconds since 1970, and a position of the store, without those of undos.
  */
 export type Selection =
   | { readonly event: number }
+  | Run
   | { readonly change: number; readonly book: number }
   | { readonly since: number; readonly before?: number };
 
@@ -75,6 +85,19 @@ export interface CatalogueEvent {
   readonly books: number;
   /** What it is to do and how far it is: values that JSON has. */
   readonly work: unknown;
+}
+
+/** A change of one book, or of new books that were stored together, that is no part of an import or an undo. */
+export interface SingleChange extends IdRange {
+  /** Milliseconds since 1970. */
+  readonly at: number;
+}
+
+/** A book before and after selected changes; undefined if there was none. */
+export interface ChangedBook {
+  readonly id: number;
+  readonly before: Book | undefined;
+  readonly book: Book | undefined;
 }
 
 /** A book with the changes of it since the first one that is taken back. */
@@ -106,6 +129,8 @@ export interface LogReader {
   known(key: string): Promise<KnownRequest | undefined>;
   /** Whether it has all changes since a time: milliseconds since 1970. */
   reaches(since: number): Promise<boolean>;
+  /** When what it knows begins: milliseconds since 1970. */
+  began(): Promise<number>;
   /** The book whose change has a number; undefined if it has no such change. */
   bookOf(change: number): Promise<number | undefined>;
   /** The books that the changes are about, in any order, and perhaps several times. */
@@ -113,8 +138,16 @@ export interface LogReader {
   event(number: number): Promise<CatalogueEvent | undefined>;
   /** The number of the newest change of a book; undefined if the log has none. */
   newestChange(id: number): Promise<number | undefined>;
-  /** The newest events that have changed books, the newest first. */
-  events(most: number): Promise<readonly CatalogueEvent[]>;
+  /** Imports and undos that have changed books, the newest first. @param before the number of one: those before it. */
+  events(before: number | undefined, most: number): Promise<readonly CatalogueEvent[]>;
+  /** The newest single changes before a time, the newest first. */
+  singleChanges(before: number, most: number): Promise<readonly SingleChange[]>;
+  /** When the oldest single change was noted between two times, without the second one; undefined if there is none. */
+  oldestSingleChange(from: number, before: number): Promise<number | undefined>;
+  /** The next ids after this one of books that the changes are about, ascending. */
+  idsAfter(selection: Selection, after: number, most: number): Promise<readonly number[]>;
+  /** What the changes did to these books, in any order. */
+  changed(selection: Selection, ids: readonly number[]): Promise<readonly ChangedBook[]>;
   /** Looks through the past of the first of these books, at least one. Of a writer, nobody else changes them then. */
   past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]>;
 }
@@ -156,7 +189,7 @@ export interface ChangeLog {
 export interface ServedLog extends ChangeLog {
   /**
    * The changes after those of a page, of any program (rules H1 and H2): no more books than `most`, and none after heavy ones.
-   * @param cursor of that page; undefined to begin with all books.
+   * @param cursor of that page; undefined to begin with all books, `now` with later changes.
    * @returns `gone` if the log does not have all that follows, or the cursor is another store's.
    */
   changes(cursor: unknown, most: number, deadline: number): Promise<PageOfChanges | 'gone'>;

@@ -2,6 +2,8 @@
 // Independent of HTTP and of stores.
 
 import type { Book } from './book.ts';
+import type { EventKey } from './change-log.ts';
+import { readEventKey } from './events.ts';
 import { indexText, type Term, termsOf } from './words.ts';
 
 /** A page has at most this many books. */
@@ -38,11 +40,14 @@ export interface WantedWord extends Term {
 }
 
 /** A comparison of a book with a value: of the key of a title or author, or of the year. */
-export interface Condition {
+export interface Comparison {
   readonly field: TextField | 'year';
   readonly operator: '=' | '>=' | '<=' | '<';
   readonly value: string | number;
 }
+
+/** A comparison; or that the log has the book in an event. */
+export type Condition = Comparison | { readonly event: EventKey };
 
 /** Which books are searched for: those that have all words and meet all conditions. */
 export interface Filters {
@@ -121,6 +126,14 @@ export const FILTERS = {
   author_contains: { read: contains('author'), help: 'words in the author, as in `q`', example: 'cervantes' },
   title_starts_with: { read: startsWith('title'), help: 'the start of the title', example: 'don qui' },
   author_starts_with: { read: startsWith('author'), help: 'the start of the author', example: 'miguel' },
+  event: {
+    read: (text) => {
+      const event = readEventKey(text);
+      return event === undefined ? undefined : { words: [], conditions: [{ event }] };
+    },
+    help: 'the books of an event of `GET /events` that are still there',
+    example: 31,
+  },
   year: { read: isYear('='), help: 'this year; 0: books without one', example: 1605 },
   year_gte: { read: isYear('>='), help: 'this year or later', example: 1600 },
   year_lte: {

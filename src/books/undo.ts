@@ -144,11 +144,14 @@ export class Undo {
   /**
    * Finds out the result of an undo, without it.
    * @param onProgress called with how far it is.
+   * @param most books that are looked at.
    */
   static look(
     changes: ChangeLog,
     request: UndoRequest,
     onProgress: (progress: UndoProgress) => void,
+    most = Number.POSITIVE_INFINITY,
+    deadline?: number,
   ): Promise<UndoProgress | NotUndone> {
     return changes.read(async (log) => {
       const plan = await planOf(log, request);
@@ -156,8 +159,12 @@ export class Undo {
       const { selection, ids } = plan;
       const left: number[] = [];
       const progress = { ...NOTHING, books: ids.count, left };
-      for (let through = 0; progress.checked < progress.books; onProgress(progress)) {
-        const books = await log.past(ids.next(through, TOGETHER), selection);
+      const end = Math.min(progress.books, most);
+      for (let through = 0; progress.checked < end; onProgress(progress)) {
+        const books = await log.past(
+          ids.next(through, Math.min(TOGETHER, end - progress.checked)),
+          selection,
+        );
         const { restored, leftAlone } = decisionsOn(books);
         left.push(...leftAlone.slice(0, NAMED - left.length));
         progress.changedLater += leftAlone.length;
@@ -166,7 +173,7 @@ export class Undo {
         through = (books.at(-1) as PastBook).id;
       }
       return progress;
-    });
+    }, deadline);
   }
 
   /** Takes the next part back. @returns how far it is then; undefined if there is no such undo. */
@@ -195,11 +202,11 @@ async function planOf(log: LogReader, request: UndoRequest): Promise<Plan | NotU
 async function select(log: LogReader, request: UndoRequest): Promise<Selection | NotUndone> {
   if ('since' in request) return (await log.reaches(request.since)) ? request : 'beyond';
   const isChange = 'change' in request;
-  const number = isChange ? request.change : request.import;
-  const event = await log.event(number);
-  if (event !== undefined) return isChange || event.kind === 'import' ? { event: number } : 'unknown';
-  const book = isChange ? await log.bookOf(number) : undefined;
-  return book === undefined ? 'unknown' : { change: number, book };
+  const key = isChange ? request.change : request.event;
+  if (typeof key !== 'number') return (await log.idsAfter(key, 0, 1)).length > 0 ? key : 'unknown';
+  if ((await log.event(key)) !== undefined) return { event: key };
+  const book = isChange ? await log.bookOf(key) : undefined;
+  return book === undefined ? 'unknown' : { change: key, book };
 }
 
 async function knownFor(log: LogReader, once: Once | undefined): Promise<Known | undefined> {
@@ -223,8 +230,9 @@ async function beginStep(
   const { number, before } = await log.begin('undo', null);
   if (once !== undefined) await log.keep(once.key, [number]);
   // To complete an import would leave out the books that are taken back. It may have stored more since the plan was made.
+  const mayHaveImport = 'event' in selection || 'since' in selection;
   const isImport =
-    !('change' in selection) && (await log.imports.close('event' in selection ? selection.event : undefined));
+    mayHaveImport && (await log.imports.close('event' in selection ? selection.event : undefined));
   const ids = isImport ? new Ids(await log.booksOf(selection)) : planned;
   const books = ids.count;
   const bounded = 'since' in selection ? { ...selection, before } : selection;

@@ -1,6 +1,7 @@
 // Owns: the statements that find the books of a page in the search index, on both stores.
 // Does not: leave the order of the steps within a statement to a query planner.
 
+import type { EventKey } from '../books/change-log.ts';
 import type { Condition, Filters, Place, Relevance, SortBy, SortField, WantedWord } from '../books/search.ts';
 import { isRelevance, type Search } from '../books/search.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from './columns.ts';
@@ -43,6 +44,8 @@ export interface IndexDialect {
   idsValue(ids: readonly number[]): string;
   /** SQL after `from`: the books with these ids, each with its ordinal among them. */
   wantedBooks(ids: string): string;
+  /** SQL for the ids of the books of an event, in parentheses. */
+  idsOfEvent(event: EventKey): string;
   /** SQL for a condition that fails when a search has taken too long; it follows conditions. */
   deadlineTest(id: string): string;
 }
@@ -125,7 +128,9 @@ export class SearchStatement {
    */
   testInOrder(field: SortField, selection: Selection, part: Part, steps: number): Statement {
     const tests = this.#tests(selection);
-    const bounds = selection.conditions.filter((condition) => condition.field === field);
+    const bounds = selection.conditions.filter(
+      (condition) => 'field' in condition && condition.field === field,
+    );
     const walked = `${this.#inOrder(field, { words: [], conditions: bounds })}${this.#cut({ ...part, offset: 0, most: steps })}`;
     return this.#rows(
       // The inner query returns its rows in order, and the outer one stops as soon as it has enough.
@@ -199,9 +204,11 @@ export class SearchStatement {
   }
 
   #comparisons(conditions: readonly Condition[]): string {
-    return conditions
-      .map(({ field, operator, value }) => ` and ${COLUMNS[field]} ${operator} ${this.#add(value)}`)
-      .join('');
+    const sqlOf = (condition: Condition) => {
+      if ('event' in condition) return `${COLUMNS.id} in ${this.#dialect.idsOfEvent(condition.event)}`;
+      return `${COLUMNS[condition.field]} ${condition.operator} ${this.#add(condition.value)}`;
+    };
+    return conditions.map((condition) => ` and ${sqlOf(condition)}`).join('');
   }
 
   #rest({ isRest: relevance }: Selection): string {

@@ -22,6 +22,9 @@ export const isWithin = (id: string) =>
 export const hasChange = (number: string) =>
   `number >= ${number} and number < ${number} + ${RUN} and number - last + book <= ${number}`;
 
+/** SQL for the condition that a row is about a change that is no part of an event. */
+export const IS_SINGLE = 'part_of is null and book > 0';
+
 /** The oldest row that a log has since its beginning. */
 export interface OldestRow {
   /** Milliseconds since 1970. */

@@ -89,6 +89,11 @@ function isValid(name: string, value: string): boolean {
     const fields = value.split(',').map((field) => field.replace(/^[-+ ]/, ''));
     return new Set(fields).size === fields.length && fields.every((field) => SORTED.includes(field));
   }
+  if (name === 'event') {
+    const [first = '', last = first, ...more] = value.split('-');
+    const isNumber = (text: string) => /^[1-9]\d{0,15}$/.test(text) && Number.isSafeInteger(Number(text));
+    return isNumber(first) && isNumber(last) && more.length === 0 && Number(first) <= Number(last);
+  }
   const terms = WORDS.includes(name) ? termsOf(value) : [];
   const isShort = terms.some(({ word, isPrefix }) => isPrefix && [...word].length < 3);
   const isKnown = WORDS.includes(name) || TEXTS.includes(name);
@@ -111,7 +116,9 @@ export const words: Reader = ({ content }) => {
     const filters = readFilter(name, title);
     const holds =
       filters?.words.every(({ word, isPrefix }) => ` ${words} `.includes(` ${word}${isPrefix ? '' : ' '}`)) &&
-      filters.conditions.every(({ operator, value }) => {
+      filters.conditions.every((condition) => {
+        if (!('field' in condition)) return false;
+        const { operator, value } = condition;
         const order = Buffer.compare(Buffer.from(key), Buffer.from(`${value}`));
         return operator === '=' ? order === 0 : operator === '<' ? order < 0 : order >= 0;
       });

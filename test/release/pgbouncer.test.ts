@@ -108,7 +108,7 @@ describe('PgBouncer in transaction mode', () => {
     const { import: number } = checked.data;
     const stored = await client.request('POST', `/import/${number}`);
     assert.deepEqual([checked.data.figures.new, stored.status, stored.data.books], [20_000, 200, 20_000]);
-    await client.request('POST', '/undo', { body: { import: number } });
+    await client.request('POST', '/undo', { body: { event: number } });
     await waitUntil(async () => (await client.list()).length === before.length);
     assert.deepEqual(await client.list(), before);
   });

@@ -109,7 +109,7 @@ for (const store of STORES) {
       const titles = (await client.list()).map(({ title, year }) => `${title} ${year}`);
       assert.deepEqual(titles, ['Beowulf 1000', 'Emma 1815', 'Kim 1901']);
       assert.deepEqual((await send(client, `/import/${number}`))[2], await reportOf(client, number));
-      const undone = await client.request('POST', '/undo', { body: { import: number } });
+      const undone = await client.request('POST', '/undo', { body: { event: number } });
       assert.equal(undone.data.undone, 2);
       assert.equal((await reportOf(client, number)).state, 'undone');
     });
@@ -183,7 +183,7 @@ for (const store of STORES) {
     });
 
     test('rules M5 and M7: an import whose store has failed is completed by any process, and all answer the same', async () => {
-      const times = timesWith({ imports: { look: 10, seen: 10 } });
+      const times = timesWith({ imports: { look: 10, seen: 10, answer: 60_000 } });
       const limit = { IMPORT_LIMIT: '100' };
       const one = await startTestService(await store.freshUrl(), limit, process.stderr, times);
       const other = await startTestService(one.dbUrl);
@@ -388,7 +388,7 @@ test('rule M4: an import into SQLite that is taken back half way is not continue
   const sent = send(client, '/import', manyRows(200_000));
   const release = await INTERRUPT.SQLite(undefined, dbUrl);
   const [{ import: number }] = (await client.request('GET', '/import')).data;
-  const undo = client.request('POST', '/undo', { body: { import: number } });
+  const undo = client.request('POST', '/undo', { body: { event: number } });
   await release();
   await Promise.all([undo, sent]);
   await waitUntil(async () => (await client.list()).length === 0);

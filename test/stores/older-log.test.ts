@@ -69,7 +69,7 @@ for (const store of STORES) {
       const [undo, imported] = await executeOn(url, 'select number from book_events order by number desc');
       const event = await client.request('GET', `/event/${undo?.number}`);
       assert.deepEqual([event.status, event.data.books, event.data.undo], [200, 1, null]);
-      const undone = await client.request('POST', '/undo', { body: { import: Number(imported?.number) } });
+      const undone = await client.request('POST', '/undo', { body: { event: Number(imported?.number) } });
       assert.equal(undone.data.undone, 2);
       const all = await client.request('POST', '/undo', { body: { since } });
       assert.deepEqual([all.status, all.data.undone, await client.list()], [200, 1, []]);

@@ -75,9 +75,9 @@ for (const store of STORES) {
       assert.deepEqual([rest.kind, rest.name, rest.undo.books], ['undo', null, BOOKS]);
       await untilDone(other.client, number);
       assertSame(await client.list(), []);
-      const { at: _, ...done } = (await other.client.request('GET', `/event/${number}`)).data;
+      const { at: _, until, ...done } = (await other.client.request('GET', `/event/${number}`)).data;
       const undo = { books: BOOKS, checked: BOOKS, changedLater: 0, left: [] };
-      assert.deepEqual(done, { event: number, kind: 'undo', name: null, books: BOOKS, undo });
+      assert.deepEqual([done, until], [{ event: number, kind: 'undo', name: null, books: BOOKS, undo }, at]);
       const again = await other.client.request('POST', '/undo', { body, headers });
       assert.deepEqual(
         [again.status, again.data, again.headers.get('idempotent-replayed')],

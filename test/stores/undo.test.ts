@@ -289,12 +289,16 @@ for (const store of STORES) {
           [],
           { change: 0 },
           { change: '1' },
-          { change: 1, import: 1 },
+          { change: 1, event: 1 },
+          { event: '1' },
+          { event: '2-1' },
+          { import: 1 },
           { since: '2026' },
           { since: 5 },
         ].map((one) => [one, {}, 400, 'Invalid input']),
         [{ change: 9999 }, {}, 404, 'Change not found'],
-        [{ import: body.change }, {}, 404, 'Change not found'],
+        [{ event: body.change }, {}, 404, 'Change not found'],
+        [{ event: '1-2' }, {}, 404, 'Change not found'],
       ] as [object, Record<string, string>, number, string][];
       for (const [sent, more, status, message] of refused) {
         const answer = await client.request('POST', '/undo', { body: sent, headers: more });

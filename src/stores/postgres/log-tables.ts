@@ -4,6 +4,7 @@
 import { FIELD_NAMES } from '../../books/book.ts';
 import { withTypes } from '../columns.ts';
 import type { Query } from '../query.ts';
+import { IS_SINGLE } from '../states.ts';
 import {
   closeIn,
   closeOnWorkers,
@@ -31,6 +32,7 @@ const EVENTS = [
     primary key (place, number)
   )`,
   'create index if not exists book_events_open on book_events (place) where is_open',
+  'create index if not exists book_events_times on book_events (place, at, number)',
 ];
 const TABLES = [
   'create sequence if not exists book_log_number',
@@ -49,9 +51,13 @@ const TABLES = [
   )`,
   ...EVENTS,
   'create index if not exists book_log_books on book_log (place, book, number)',
-  'create index if not exists book_log_parts on book_log (part_of) where part_of is not null',
   'create index if not exists book_log_numbers on book_log using brin (number, at)',
   'create index if not exists book_log_new_books on book_log (place, book) where last > book',
+];
+/** They find events and their books. A log of a build before the release gets them when its owner starts the service. */
+const INDEXES = [
+  'create index if not exists book_log_events on book_log (place, part_of, book, last) where part_of is not null',
+  `create index if not exists book_log_singles on book_log (place, at, book, last) where ${IS_SINGLE}`,
 ];
 
 /** The columns of `book_log` and `book_log_state`. */
@@ -128,6 +134,8 @@ interface LogTables {
   readonly isOlder: boolean;
   /** Whether a build before version 1.1 has made the log: it has changes for the index only, or several new books under one number. */
   readonly isOld: boolean;
+  /** Whether events are found by indexes. */
+  readonly isIndexed: boolean;
   readonly hasIndex: boolean;
   /** Whether this role may write events; null if there is no table of them. */
   readonly mayWrite: boolean | null;
@@ -165,6 +173,7 @@ const DESCRIBE = `
       and (attrelid, attname) in ((to_regclass('book_log'), 'event'), (to_regclass('book_log_state'), 'looked')))
       and (select count(*) = ${Object.keys(TRIGGERS).length} from found where is_enabled) as "isOlder",
     coalesce(to_regclass('book_index_queue'), to_regclass('book_log_runs')) is not null as "isOld",
+    to_regclass('book_log_singles') is not null as "isIndexed",
     to_regclass('book_index_state') is not null as "hasIndex",
     (select bool_and(has_table_privilege(to_regclass('book_events'), name)) from unnest(array['select', 'insert', 'update']) as name)
       as "mayWrite",
@@ -218,7 +227,7 @@ export const IS_SOUND = `
  */
 export async function stepsToLog(query: Query, isDistributed: boolean): Promise<string[]> {
   const [found] = await query<LogTables>(DESCRIBE, [Object.keys(TRIGGERS), WRITE]);
-  const { isThere, hasColumns, isOlder, isOld, hasIndex, isOpen, isOwner, mayWrite, schema } =
+  const { isThere, hasColumns, isOlder, isOld, isIndexed, hasIndex, isOpen, isOwner, mayWrite, schema } =
     found as LogTables;
   if (mayWrite === false)
     throw new Error(
@@ -237,7 +246,14 @@ export async function stepsToLog(query: Query, isDistributed: boolean): Promise<
   if (!isOld && !index?.lacksChanges && (isOlder || (isThere && hasColumns))) {
     const [log] = await query<{ isOwn: boolean | null }>(IS_OWN);
     if (log?.isOwn && isOlder)
-      return ['lock table books in share row exclusive mode', ...moveEvents(isDistributed), ...writing];
+      return [
+        'lock table books in share row exclusive mode',
+        ...moveEvents(isDistributed),
+        ...INDEXES,
+        ...writing,
+      ];
+    if (log?.isOwn && !isIndexed && isOwner)
+      return [...EVENTS, ...INDEXES, 'drop index if exists book_log_parts'];
     const [numbers] = isDistributed ? [] : await query<{ isBehind: boolean }>(IS_BEHIND);
     if (log?.isOwn && numbers?.isBehind) return [CATCH_UP];
     if (log?.isOwn) return isOpen ? [closeIn(schema)] : isOpenAway ? [closeOnWorkers(schema)] : [];
@@ -251,6 +267,7 @@ export async function stepsToLog(query: Query, isDistributed: boolean): Promise<
       ? ['drop table if exists book_events', 'drop table if exists book_log, book_log_state']
       : []),
     ...TABLES,
+    ...INDEXES,
     ...(isDistributed ? DISTRIBUTE : []),
     ...writing,
     "update book_log set xid = '3' where xid > '3'", // before all transactions

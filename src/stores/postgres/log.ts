@@ -2,8 +2,9 @@
 // each run of new ids. A reader asks for the rows that its previous snapshot did not see. So it misses no long transaction, and waits
 // for none. Twin of `sqlite/log.ts`.
 
+import type { EventKey } from '../../books/change-log.ts';
 import type { Query } from '../query.ts';
-import { isWithin } from '../states.ts';
+import { IS_SINGLE, isWithin } from '../states.ts';
 import type { Shards } from './shards.ts';
 import type { Statements } from './statements.ts';
 
@@ -49,6 +50,15 @@ export const about = (shard: string, id: string, end = '') => `(
     (select * from book_log where place = ${shard} and book = ${id} ${end})
     union all (select * from book_log where place = ${shard} and ${isWithin(id)} ${end})
   ) as about`;
+
+/** SQL for a time of so many milliseconds since 1970. */
+export const timeOf = (milliseconds: number | string) => `to_timestamp(${milliseconds}::float8 / 1000)`;
+
+/** SQL for the condition that a row is about a change of an event. */
+export const isInEvent = (event: EventKey) =>
+  typeof event === 'number'
+    ? `part_of = ${event}`
+    : `${IS_SINGLE} and at >= ${timeOf(event.from)} and at < ${timeOf(event.until + 1)}`;
 
 /** How far a reader is in a shard. */
 export interface LogPosition {

@@ -93,10 +93,11 @@ export class PostgresLog implements ServedLog {
     this.#times = times;
   }
 
-  /** @param cursor undefined to begin with all books. */
+  /** @param cursor undefined to begin with all books, `now` with later changes. */
   async changes(cursor: unknown, most: number, deadline: number): Promise<PageOfChanges | 'gone'> {
     await this.#keeper?.keep(deadline);
-    const shards = cursor === undefined ? await this.#begin(this.#queryBy(deadline)) : readCursor(cursor);
+    const isBeginning = cursor === undefined || cursor === 'now';
+    const shards = isBeginning ? await this.#begin(cursor, this.#queryBy(deadline)) : readCursor(cursor);
     if (shards === undefined) return 'gone';
     try {
       for (let unread = shards.length; unread > 0; unread -= 1) {
@@ -117,13 +118,14 @@ export class PostgresLog implements ServedLog {
     return 'gone'; // it has no shards
   }
 
-  /** @returns the shards. The first one has the range of all books. */
-  async #begin(query: Query): Promise<ShardInCursor[]> {
+  /** @returns the shards. The first one has the range of all books, unless the cursor is `now`. */
+  async #begin(cursor: 'now' | undefined, query: Query): Promise<ShardInCursor[]> {
     const found = await Promise.all(
       this.#shards.all.map((shard) => query<ShardNow & LogShard>(SHARD_NOW, [shard])),
     );
     return found.flat().map(({ shard, now, server, newest }, position) => {
-      const range = position === 0 ? { next: 1, last: Number.MAX_SAFE_INTEGER } : NO_RANGE;
+      const range =
+        position === 0 && cursor !== 'now' ? { next: 1, last: Number.MAX_SAFE_INTEGER } : NO_RANGE;
       return { shard, server, newest, seen: now, target: now, xid: '0', number: 0, ...range };
     });
   }

@@ -1,23 +1,35 @@
 // Owns: the log and the books as an undo reads and writes them in PostgreSQL (rule H5), and events. Each method runs within a
 // transaction that its caller has started. Twin of `sqlite/undo.ts`.
 
-import { FIELD_NAMES } from '../../books/book.ts';
+import { type Book, FIELD_NAMES } from '../../books/book.ts';
 import type {
   CatalogueEvent,
+  ChangedBook,
   LogReader,
   LogWriter,
   PastBook,
   Restored,
   Selection,
+  SingleChange,
 } from '../../books/change-log.ts';
-import type { IdRange } from '../../books/id-ranges.ts';
+import { type IdRange, Ids } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import { StoredImports } from '../imports.ts';
 import type { Query } from '../query.ts';
-import { changeOf, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
+import {
+  asBook,
+  changeOf,
+  type Fields,
+  FORGET,
+  hasChange,
+  IS_SINGLE,
+  type OldestRow,
+  RUN,
+  reaches,
+} from '../states.ts';
 import { milliseconds, statesOf } from './history.ts';
-import { about, type LogShards } from './log.ts';
+import { about, isInEvent, type LogShards, timeOf } from './log.ts';
 import { columnsOf, DURABLY, writeAll } from './statements.ts';
 
 /** The most rows of the log that are read together, and the most bytes of their texts. */
@@ -41,6 +53,17 @@ const OLDEST = `
   ) as oldest`;
 
 const EVENTS = `select number, kind, ${milliseconds('at')} as at, name, books, work from book_events where place = $1`;
+const NEWEST_EVENTS = `${EVENTS}
+  and books > 0 and ($3::bigint is null or (book_events.at, number) < (
+    select at, number from book_events where place = $1 and number = $3
+  )) order by book_events.at desc, number desc limit $2`;
+
+const SINGLES = `
+  select ${milliseconds('at')} as at, book as first, last from book_log
+  where place = $1 and ${IS_SINGLE} and last - book < ${RUN} and at < ${timeOf('$2')} order by book_log.at desc limit $3`;
+const OLDEST_SINGLE = `
+  select ${milliseconds('min(at)')} as at from book_log
+  where place = $1 and ${IS_SINGLE} and at >= ${timeOf('$2')} and at < ${timeOf('$3')}`;
 const NEW = `
   select coalesce($1::bigint, nextval('book_log_number')) as number,
     (extract(epoch from clock_timestamp()) * 1000000)::bigint as before
@@ -93,18 +116,34 @@ const BEFORE = `
 const CHANGE = `
   update books set ${FIELD_NAMES.map((name) => `${name} = log.${name}`)}
   from ${BEFORE} where books.id = any($1::bigint[]) and books.id + 0 = wanted.id returning books.id`;
+const FIELDS_BEFORE = `select wanted.id, log.number, ${FIELD_NAMES.map((name) => `log.${name}`)} from ${BEFORE}`;
 const BRING_BACK = `
   insert into books (${ID_AND_FIELDS}) select wanted.id, ${FIELD_NAMES.map((name) => `log.${name}`)} from ${BEFORE} returning id`;
 
 /** A condition for the selected rows of a shard. */
 function conditionOf(selection: Selection, shard: number, id = 'book'): string {
-  if ('event' in selection) return `part_of = ${selection.event}`;
+  if ('event' in selection) return isInEvent(selection.event);
+  if ('from' in selection) return isInEvent(selection);
   if ('change' in selection) return `${changeOf(id)} = ${selection.change}`;
   const { since, before } = selection;
   return `
-    at >= to_timestamp(${since}::float8 / 1000)${before === undefined ? '' : ` and at < to_timestamp(${before} / 1000000.0)`} and (
+    at >= ${timeOf(since)}${before === undefined ? '' : ` and at < to_timestamp(${before} / 1000000.0)`} and (
       part_of is null or part_of not in (select number from book_events where place = ${shard} and kind = 'undo')
     )`;
+}
+
+/** For each book of $1, the numbers of its first selected change and of the change after the last one. */
+const endsWith = (condition: string, shard: number) => `
+  select wanted.id, first, next from unnest($1::bigint[]) as wanted (id) cross join lateral (
+    select min(number) as first, max(number) as last from ${about(`${shard}`, 'wanted.id')} where ${condition}
+  ) as selected cross join lateral (
+    select min(number) as next from ${about(`${shard}`, 'wanted.id')} where about.number > selected.last
+  ) as later`;
+
+interface ChangeEnds {
+  readonly id: number;
+  readonly first: number | null;
+  readonly next: number | null;
 }
 
 interface Past {
@@ -144,6 +183,11 @@ export class PostgresLogReader implements LogReader {
     return oldest.length === this.shards.all.length && oldest.every((row) => reaches(row, since));
   }
 
+  async began(): Promise<number> {
+    const oldest = await this.query<OldestRow>(OLDEST);
+    return Math.max(...oldest.map(({ at }) => at));
+  }
+
   async bookOf(change: number): Promise<number | undefined> {
     return (await this.query<{ book: number }>(ROW, [change]))[0]?.book;
   }
@@ -173,9 +217,76 @@ export class PostgresLogReader implements LogReader {
     return states[0]?.change ?? undefined;
   }
 
-  events(most: number): Promise<readonly CatalogueEvent[]> {
-    const newest = `${EVENTS} and books > 0 order by number desc limit $2`;
-    return this.query<CatalogueEvent>(newest, [this.shards.first, most]);
+  events(before: number | undefined, most: number): Promise<readonly CatalogueEvent[]> {
+    return this.query<CatalogueEvent>(NEWEST_EVENTS, [this.shards.first, most, before]);
+  }
+
+  async singleChanges(before: number, most: number): Promise<readonly SingleChange[]> {
+    const found = await this.#ofEachShard<SingleChange>(SINGLES, before, most);
+    return found.sort((one, other) => other.at - one.at).slice(0, most);
+  }
+
+  async oldestSingleChange(from: number, before: number): Promise<number | undefined> {
+    const found = await this.#ofEachShard<{ at: number | null }>(OLDEST_SINGLE, from, before);
+    const times = found.flatMap(({ at }) => at ?? []);
+    return times.length > 0 ? Math.min(...times) : undefined;
+  }
+
+  async idsAfter(selection: Selection, after: number, most: number): Promise<readonly number[]> {
+    const found: IdRange[][] = [];
+    for (const shard of this.shards.all)
+      found.push(
+        await this.query<IdRange>(
+          `select book as first, max(last) as last from book_log
+          where place = ${shard} and book > $1 - ${RUN} and book > 0 and last > $1 and last - book < ${RUN}
+            and ${conditionOf(selection, shard)} group by book order by book limit $2`,
+          [after, most],
+        ),
+      );
+    return new Ids(found.flat()).next(after, most);
+  }
+
+  async changed(selection: Selection, ids: readonly number[]): Promise<readonly ChangedBook[]> {
+    const found: ChangedBook[] = [];
+    for (const [shard, some] of this.byShard(ids, (id) => id)) {
+      // Read first: a change that is noted meanwhile has the book as it was before.
+      const present = await this.query<Fields & { id: number }>(
+        `select ${ID_AND_FIELDS} from books where id = any($1::bigint[])`,
+        [some],
+      );
+      const ends = await this.query<ChangeEnds>(endsWith(conditionOf(selection, shard, 'wanted.id'), shard), [
+        some,
+      ]);
+      const places = ends.flatMap(({ id, first, next }) =>
+        [first, next].flatMap((number) => (number === null ? [] : { id, number })),
+      );
+      const rows = await this.query<Fields & { id: number; number: number }>(FIELDS_BEFORE, [
+        ...columnsOf(['id', 'number'], places),
+        shard,
+      ]);
+      for (const { id, first, next } of ends) {
+        const at = (number: number) =>
+          bookOf(
+            id,
+            rows.find((row) => row.id === id && row.number === number),
+          );
+        const book =
+          next === null
+            ? bookOf(
+                id,
+                present.find((row) => row.id === id),
+              )
+            : at(next);
+        found.push({ id, before: first === null ? undefined : at(first), book });
+      }
+    }
+    return found;
+  }
+
+  async #ofEachShard<Row extends object>(statement: string, ...values: readonly number[]): Promise<Row[]> {
+    const found: Row[][] = [];
+    for (const shard of this.shards.all) found.push(await this.query<Row>(statement, [shard, ...values]));
+    return found.flat();
   }
 
   async past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]> {
@@ -279,6 +390,10 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
       await this.leave(shard);
     }
   }
+}
+
+function bookOf(id: number, fields: Fields | undefined): Book | undefined {
+  return fields && asBook(id, fields);
 }
 
 /** The first books whose rows and texts can be read together; at least one. */

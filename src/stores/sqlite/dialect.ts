@@ -1,6 +1,7 @@
 // Owns: the SQL of searches that only SQLite has. Twin of `postgres/dialect.ts`.
 
 import type { IndexDialect } from '../search-sql.ts';
+import { IS_SINGLE } from '../states.ts';
 
 /**
  * Looks at the clock for one of 257 books: a call takes as long as reading several of them. The number is prime, so that
@@ -49,6 +50,20 @@ export const SQLITE_DIALECT: IndexDialect = {
 
   wantedBooks: (ids) =>
     `(select value as id, key as ordinal from json_each(${ids})) as wanted cross join books using (id)`,
+
+  // `cross join` fixes the order: the entries of the few ids of each row are looked up.
+  idsOfEvent(event) {
+    const isIn =
+      typeof event === 'number'
+        ? `part_of = ${event}`
+        : `${IS_SINGLE} and at between ${event.from} and ${event.until}`;
+    const test = deadlineTest('book_log.number');
+    return `(
+      select book from book_log where ${isIn} and last = book${test} union all
+      select entry.id from book_log cross join book_index entry on entry.id between book_log.book and book_log.last
+      where ${isIn} and last > book${test}
+    )`;
+  },
 
   deadlineTest,
 };

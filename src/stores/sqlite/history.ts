@@ -7,7 +7,7 @@ import { HEAVY } from '../../books/store.ts';
 import { FIELDS } from '../columns.ts';
 import { asBook, BookStates, changeOf, type Fields, hasChange, type RowOfBook } from '../states.ts';
 import { FIND } from './books.ts';
-import { about, BEGINNING, IS_ANY_NEW, type LogPosition, LogReader, newestOf } from './log.ts';
+import { about, BEGINNING, IS_ANY_NEW, type LogPosition, LogReader, NO_RANGE, newestOf } from './log.ts';
 import { LogGuard } from './log-tables.ts';
 import { preparing } from './structure.ts';
 
@@ -53,13 +53,14 @@ export class History {
   }
 
   /**
-   * @param cursor undefined to begin with all books.
+   * @param cursor undefined to begin with all books, `now` with later changes.
    * @param time milliseconds after which the page ends, if it has a book.
    */
   changes(cursor: unknown, most: number, time: number): PageOfChanges | 'gone' {
     const end = performance.now() + time;
     const { number: newest, at } = this.#prepare(NEWEST).get() as { number: number; at: number };
-    let position = cursor === undefined ? { number: newest, ...ALL_BOOKS } : this.#positionAt(cursor);
+    const range = cursor === undefined ? ALL_BOOKS : cursor === 'now' ? NO_RANGE : undefined;
+    let position = range === undefined ? this.#positionAt(cursor) : { number: newest, ...range };
     if (position === undefined) return 'gone';
     for (;;) {
       const { books, position: after } = this.#reader.next(

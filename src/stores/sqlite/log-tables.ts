@@ -5,7 +5,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { FIELD_NAMES, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import { FIELDS, withTypes } from '../columns.ts';
-import { RUN } from '../states.ts';
+import { IS_SINGLE, RUN } from '../states.ts';
 
 /** Milliseconds since 1970, for programs with any version of SQLite. */
 export const NOW = "cast(round((julianday('now') - 2440587.5) * 86400000) as integer)";
@@ -35,7 +35,13 @@ const TABLES = [
   'create index book_log_times on book_log (at)',
   'create index book_log_books on book_log (book)',
   'create index book_log_new_books on book_log (book) where last > book',
-  'create index book_log_parts on book_log (part_of) where part_of is not null',
+];
+/** They find events and their books. A log of a build before the release gets them when it is opened. */
+const INDEXES = [
+  'create index if not exists book_log_events on book_log (part_of, book, last) where part_of is not null',
+  `create index if not exists book_log_singles on book_log (at, book, last) where ${IS_SINGLE}`,
+  'create index if not exists book_events_times on book_events (at)',
+  'drop index if exists book_log_parts',
 ];
 
 /** Builds before the release kept events in the log, as rows about book 0 with the name as the title. */
@@ -198,10 +204,14 @@ export function prepareLog(db: DatabaseSync, lacksChanges = false): void {
       `${REMOVE_FORGED}; update sqlite_sequence set seq = coalesce((select max(number) from book_log), 0) where ${IS_AT_END}`,
     );
   const isFilled = () => db.prepare(LOOK).get()?.isFilled === 1;
-  if (hasTables && areThere(TRIGGERS) && isFilled() && !lacksChanges) return;
+  if (hasTables && areThere(TRIGGERS) && isFilled() && !lacksChanges) {
+    db.exec(INDEXES.join(';'));
+    return;
+  }
   dropTriggers(db);
   const tables = ['book_log', 'book_log_state', 'book_events'].map((name) => `drop table if exists ${name}`);
   if (!hasTables) db.exec([...tables, ...TABLES].join(';'));
+  db.exec(INDEXES.join(';'));
   // An older index would miss the changes before this beginning.
   db.exec('drop table if exists book_index_queue; drop table if exists book_index_state');
   db.exec(TRIGGERS.join(';'));

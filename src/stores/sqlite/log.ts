@@ -38,7 +38,7 @@ export interface LogPosition {
 }
 
 /** A range without ids. */
-const NO_RANGE = { next: 1, last: 0 };
+export const NO_RANGE = { next: 1, last: 0 };
 
 interface LogRow extends LogPosition {
   readonly book: number;

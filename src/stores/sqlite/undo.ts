@@ -2,20 +2,32 @@
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
-import { valuesOf } from '../../books/book.ts';
+import { type Book, valuesOf } from '../../books/book.ts';
 import type {
   CatalogueEvent,
+  ChangedBook,
   LogReader,
   LogWriter,
   PastBook,
   Restored,
   Selection,
+  SingleChange,
 } from '../../books/change-log.ts';
-import type { IdRange } from '../../books/id-ranges.ts';
+import { type IdRange, Ids } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { FIELDS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import { type ImportsDialect, StoredImports } from '../imports.ts';
-import { changeOf, type Fields, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
+import {
+  asBook,
+  changeOf,
+  type Fields,
+  FORGET,
+  hasChange,
+  IS_SINGLE,
+  type OldestRow,
+  RUN,
+  reaches,
+} from '../states.ts';
 import { Turn } from '../turn.ts';
 import { FIND, FIND_KEY, KEEP_KEY, REMOVE } from './books.ts';
 import { Skipped } from './faults.ts';
@@ -34,6 +46,13 @@ const OLDEST = `
   select at, number = began as isBeginning, has_all as hasAll from book_log cross join book_log_state
   where number >= began order by number limit 1`;
 const EVENTS = 'select number, kind, at, name, books, work from book_events';
+const NEWEST_EVENTS = `${EVENTS}
+  where books > 0 and ($before is null or (at, number) < (select at, number from book_events where number = $before))
+  order by at desc, number desc limit $most`;
+const SINGLES = `
+  select at, book as first, last from book_log where ${IS_SINGLE} and at < ? and last - book < ${RUN} order by at desc limit ?`;
+const OLDEST_SINGLE = `select min(at) as at from book_log where ${IS_SINGLE} and at >= ? and at < ?`;
+const FIELDS_BEFORE = `select ${FIELDS} from book_log where number = ?`;
 const BRING_BACK = `insert into books (${ID_AND_FIELDS}) select $id, ${FIELDS} from book_log where number = $change`;
 const CHANGE = `update books set (${FIELDS}) = (select ${FIELDS} from book_log where number = $change) where id = $id`;
 
@@ -54,6 +73,7 @@ function conditionOf(
   id = 'book',
 ): readonly [sql: string, values: Readonly<Record<string, number>>] {
   if ('event' in selection) return ['part_of = $event', selection];
+  if ('from' in selection) return [`${IS_SINGLE} and at between $from and $until`, { ...selection }];
   if ('change' in selection) return [`${changeOf(id)} = $change`, { change: selection.change }];
   const { since, before = Number.MAX_SAFE_INTEGER } = selection;
   return [
@@ -92,6 +112,10 @@ export class SqliteLogReader implements LogReader {
     return oldest !== undefined && reaches(oldest, since);
   }
 
+  async began(): Promise<number> {
+    return Number(this.prepare(OLDEST).get()?.at);
+  }
+
   async bookOf(change: number): Promise<number | undefined> {
     const row = this.prepare(ROW).get({ number: change });
     return row && Number(row.book);
@@ -120,10 +144,40 @@ export class SqliteLogReader implements LogReader {
     return new History(this.db).states(id, undefined, 1).states[0]?.change ?? undefined;
   }
 
-  async events(most: number): Promise<readonly CatalogueEvent[]> {
-    return this.prepare(`${EVENTS} where books > 0 order by number desc limit ?`)
-      .all(most)
-      .map((row) => eventOf(row) as CatalogueEvent);
+  async events(before: number | undefined, most: number): Promise<readonly CatalogueEvent[]> {
+    const rows = this.prepare(NEWEST_EVENTS).all({ before: before ?? null, most });
+    return rows.map((row) => eventOf(row) as CatalogueEvent);
+  }
+
+  async singleChanges(before: number, most: number): Promise<readonly SingleChange[]> {
+    return this.prepare(SINGLES).all(before, most) as unknown as SingleChange[];
+  }
+
+  async oldestSingleChange(from: number, before: number): Promise<number | undefined> {
+    return (this.prepare(OLDEST_SINGLE).get(from, before)?.at ?? undefined) as number | undefined;
+  }
+
+  async idsAfter(selection: Selection, after: number, most: number): Promise<readonly number[]> {
+    const [condition, values] = conditionOf(selection);
+    const rows = this.prepare(`
+      select book as first, max(last) as last from book_log
+      where book > $after - ${RUN} and book > 0 and last > $after and last - book < ${RUN} and ${condition}
+      group by book order by book limit $most`);
+    return new Ids(rows.all({ after, most, ...values }) as unknown as IdRange[]).next(after, most);
+  }
+
+  async changed(selection: Selection, ids: readonly number[]): Promise<readonly ChangedBook[]> {
+    const [condition, values] = conditionOf(selection, '$id');
+    const ends = this.prepare(`
+      with numbers as materialized (select number, coalesce(${condition}, 0) as isSelected from ${about('$id')}),
+        selected as (select min(number) as first, max(number) as last from numbers where isSelected)
+      select first, (select min(number) from numbers where number > selected.last) as next from selected`);
+    const before = this.prepare(FIELDS_BEFORE);
+    return ids.map((id) => {
+      const { first, next } = ends.get({ id, ...values }) as { first: number; next: number | null };
+      const after = next === null ? this.prepare(FIND).get(id) : before.get(next);
+      return { id, before: bookOf(id, before.get(first)), book: bookOf(id, after) };
+    });
   }
 
   async past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]> {
@@ -217,6 +271,10 @@ function eventOf(row: unknown): CatalogueEvent | undefined {
   if (row === undefined) return undefined;
   const event = row as CatalogueEvent;
   return { ...event, work: JSON.parse(String(event.work)) };
+}
+
+function bookOf(id: number, row: unknown): Book | undefined {
+  return row === undefined ? undefined : asBook(id, row as Fields);
 }
 
 /** @returns equal texts for equal states of a book; null for the state without a book. */

@@ -1,0 +1,278 @@
+// Events of the log: on every store. Titles name the rules of docs/contract.md.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Book } from '../../conformance/service.ts';
+import type { Client } from '../support/client.ts';
+import { STORES, startTestService } from '../support/service.ts';
+import { executeOn, makeEarlier } from '../support/sql.ts';
+
+interface ChangedBook {
+  readonly id: number;
+  readonly before: Book | null;
+  readonly book: Book | null;
+}
+
+interface Event {
+  readonly event: number | string | null;
+  readonly kind: string;
+  readonly at: string;
+  readonly until: string;
+  readonly name: string | null;
+  readonly books: number | null;
+  readonly first: readonly ChangedBook[];
+}
+
+/** Reads pages until the last one. */
+async function pagesOf<Element>(client: Client, path: string, message: string): Promise<Element[][]> {
+  const pages: Element[][] = [];
+  for (let next: string | undefined = path; next !== undefined; ) {
+    const answer = await client.request('GET', next);
+    assert.deepEqual([answer.status, answer.message], [200, message]);
+    pages.push(answer.data as Element[]);
+    next = /^<([^>]+)>; rel="next"$/.exec(answer.headers.get('link') ?? '')?.[1];
+  }
+  return pages;
+}
+
+async function eventsOf(client: Client, query = ''): Promise<Event[]> {
+  return (await pagesOf<Event>(client, `/events${query}`, 'Events retrieved successfully')).flat();
+}
+
+async function booksOf(client: Client, event: unknown, query = ''): Promise<ChangedBook[]> {
+  const path = `/event/${event}/books${query}`;
+  return (await pagesOf<ChangedBook>(client, path, 'Books of the event retrieved successfully')).flat();
+}
+
+async function found(client: Client, query: string): Promise<number[]> {
+  const answer = await client.request('GET', `/books?${query}`);
+  assert.equal(answer.status, 200);
+  return (answer.data as Book[]).map(({ id }) => id);
+}
+
+async function undo(client: Client, body: object, path = '/undo') {
+  const { status, message, data } = await client.request('POST', path, { body });
+  return [status, message, data] as const;
+}
+
+/** Five new books, then an import of two, changes of three books a little later, and the undo of the import. */
+async function makeEvents(client: Client, dbUrl: string) {
+  for (const title of ['A', 'B', 'C', 'D', 'E']) await client.create({ title });
+  await makeEarlier(dbUrl, 48, 'book > 0');
+  const file = Buffer.from('title\nF\nG\n');
+  const imported = await client.request('POST', '/import?name=two.csv', { body: file });
+  const { import: number } = imported.data as { import: number };
+  await makeEarlier(dbUrl, 47, 'part_of is not null');
+  await executeOn(dbUrl, `update book_events set at = ${at(dbUrl, Date.now() - 47 * 3_600_000)}`);
+  await client.request('PUT', '/book/2', { body: { year: 7 } });
+  await client.request('DELETE', '/book/3');
+  await client.request('PUT', '/book/2', { body: { year: 8 } });
+  await client.create({ title: 'H' });
+  const undone = await undo(client, { event: number });
+  return { imported: number, undone: (undone[2] as { change: number }).change };
+}
+
+/** SQL for a time: milliseconds since 1970. */
+function at(dbUrl: string, time: number): string {
+  return dbUrl.startsWith('sqlite:') ? `${time}` : `to_timestamp(${time} / 1000.0)`;
+}
+
+const book = (id: number, title: string, year = 0) => ({ id, title, author: '', year });
+
+for (const store of STORES) {
+  describe(`events on ${store.name}`, () => {
+    test('rules H7 and H8: runs, imports and undos are listed, the newest first, and then the beginning', async (context) => {
+      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      const { imported, undone } = await makeEvents(client, dbUrl);
+      const events = await eventsOf(client);
+      const short = events.map(({ event, kind, name, books }) => [typeof event, kind, name, books]);
+      assert.deepEqual(short, [
+        ['number', 'undo', null, 2],
+        ['string', 'changes', null, 3],
+        ['number', 'import', 'two.csv', 2],
+        ['string', 'changes', null, 5],
+        ['object', 'beginning', null, 0],
+      ]);
+      assert.deepEqual([events[0]?.event, events[2]?.event], [undone, imported]);
+      const [, run, , first] = events as [Event, Event, Event, Event];
+      assert.deepEqual(run.first, [
+        { id: 2, before: book(2, 'B'), book: book(2, 'B', 8) },
+        { id: 3, before: book(3, 'C'), book: null },
+        { id: 8, before: null, book: book(8, 'H') },
+      ]);
+      assert.deepEqual(
+        first.first.map(({ before, book }) => [before, book?.title]),
+        [
+          [null, 'A'],
+          [null, 'B'],
+          [null, 'C'],
+        ],
+      );
+      for (const { event, at, until } of [run, first])
+        assert.equal(event, `${Date.parse(at)}-${Date.parse(until)}`);
+      for (const { first: _, ...event } of events.slice(0, 4)) {
+        const { status, message, data } = await client.request('GET', `/event/${event.event}`);
+        const { undo, ...rest } = data as { undo: object | null };
+        assert.deepEqual([status, message, rest], [200, 'Event retrieved successfully', event]);
+        assert.equal(undo === null, event.kind !== 'undo');
+      }
+      const pages = await pagesOf<Event>(client, '/events?limit=1', 'Events retrieved successfully');
+      assert.deepEqual(
+        pages.map(({ length }) => length),
+        [1, 1, 1, 2],
+      );
+      assert.deepEqual(pages.flat(), events);
+    });
+
+    test('rule H8: a run ends before a pause of 5 minutes, and at midnight; of a very long one, books are not counted', async (context) => {
+      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      const midnight = Math.floor(Date.now() / 86_400_000) * 86_400_000 - 86_400_000;
+      const noon = midnight - 12 * 3_600_000;
+      const long = dbUrl.startsWith('sqlite:')
+        ? `with recursive step (value) as (select 0 union all select value + 1 from step where value < 10000)
+          insert into book_log (at, book, last, title, author, year) select ${noon} + 1000 * value, value % 4 + 1, value % 4 + 1, 'x', '', 0 from step`
+        : `insert into book_log (at, book, last, title, author, year)
+          select to_timestamp(${noon / 1000} + value), value % 4 + 1, value % 4 + 1, 'x', '', 0 from generate_series(0, 10000) as value`;
+      await executeOn(dbUrl, long);
+      const times = [midnight - 1000, midnight, midnight + 299_999, midnight + 599_999];
+      for (const time of times)
+        await executeOn(
+          dbUrl,
+          `insert into book_log (at, book, last, title, author, year) values (${at(dbUrl, time)}, 7, 7, 'x', '', 0)`,
+        );
+      const runs = (await eventsOf(client)).filter(({ kind }) => kind === 'changes');
+      assert.deepEqual(
+        runs.map(({ event, books }) => [event, books]),
+        [
+          [`${midnight + 599_999}-${midnight + 599_999}`, 1],
+          [`${midnight}-${midnight + 299_999}`, 1],
+          [`${midnight - 1000}-${midnight - 1000}`, 1],
+          [`${noon}-${noon + 10_000_000}`, null],
+        ],
+      );
+      const { data } = await client.request('GET', `/event/${noon}-${noon + 10_000_000}`);
+      assert.equal((data as Event).books, null);
+      const all = await booksOf(client, runs[3]?.event, '?limit=1');
+      assert.deepEqual(
+        all.map(({ id }) => id),
+        [1, 2, 3, 4],
+      );
+    });
+
+    test('rules H9 and F2: the books of an event, as they were and became; those that are there are found', async (context) => {
+      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      const { imported } = await makeEvents(client, dbUrl);
+      const [, run, , first] = await eventsOf(client);
+      await client.request('PUT', '/book/8', { body: { title: 'later' } });
+      assert.deepEqual(await booksOf(client, run?.event, '?limit=2'), run?.first);
+      assert.deepEqual(
+        (await booksOf(client, first?.event, '?limit=2')).map(({ id, before, book }) => [
+          id,
+          before,
+          book?.year,
+        ]),
+        [1, 2, 3, 4, 5].map((id) => [id, null, 0]),
+      );
+      assert.deepEqual(await booksOf(client, imported), [
+        { id: 6, before: null, book: book(6, 'F') },
+        { id: 7, before: null, book: book(7, 'G') },
+      ]);
+      assert.deepEqual(await found(client, `event=${run?.event}`), [2, 8]);
+      assert.deepEqual(await found(client, `event=${first?.event}&sort=-title&limit=3`), [5, 4, 2]);
+      assert.deepEqual(await found(client, `event=${first?.event}&q=b`), [2]);
+      assert.deepEqual(await found(client, `event=${imported}`), []);
+      assert.deepEqual(await found(client, 'event=9999'), []);
+    });
+
+    test('rule H5: a run is taken back as a whole, without books that were changed later; dry-run only says it', async (context) => {
+      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      const { imported } = await makeEvents(client, dbUrl);
+      const [, run, , first] = await eventsOf(client);
+      await client.request('PUT', '/book/8', { body: { title: 'later' } });
+      await makeEarlier(dbUrl, -1, `number = (select max(number) from book_log)`);
+      const before = await client.list();
+      const left = [{ id: 8, reason: 'changed later' }];
+      const outcome = { books: 3, checked: 3, undone: 2, left };
+      const asked = await undo(client, { event: run?.event }, '/undo?dry-run');
+      assert.deepEqual(asked, [200, 'Undo checked', outcome]);
+      assert.deepEqual(await client.list(), before);
+      const [status, , data] = await undo(client, { event: run?.event });
+      const { change, ...rest } = data as { change: number };
+      assert.deepEqual([status, rest], [200, { undone: 2, left }]);
+      const books = (await client.list()).filter(({ id }) => id <= 3);
+      assert.deepEqual(books, [book(1, 'A'), book(2, 'B'), book(3, 'C')]);
+      await undo(client, { event: change });
+      assert.deepEqual(await client.list(), before);
+      const [, , { undone }] = await undo(client, { event: first?.event });
+      assert.equal(undone, 3); // 2 was changed, 3 removed
+      assert.deepEqual(await undo(client, { event: imported }), [
+        200,
+        'Changes undone successfully',
+        { change: null, undone: 0, left: [] },
+      ]);
+      const since = new Date(Date.now() + 86_400_000).toISOString();
+      const none = { books: 0, checked: 0, undone: 0, left: [] };
+      assert.deepEqual(await undo(client, { since }, '/undo?dry-run='), [200, 'Undo checked', none]);
+    });
+
+    test('rules H5 and H7 to H9: invalid requests are refused', async (context) => {
+      const { client, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      await client.create({});
+      for (const query of [
+        'limit=0',
+        'limit=101',
+        'cursor=x',
+        'cursor=WzEsMl0x',
+        'since=1',
+        'limit=1&limit=2',
+      ]) {
+        const { status, message } = await client.request('GET', `/events?${query}`);
+        assert.deepEqual([status, message], [400, `Invalid query parameter: ${query.split('=')[0]}`], query);
+      }
+      const missing = ['1', '0', 'x', '2-1', '1-2', '01-2', '1-2-3', '9007199254740993', '-1'];
+      for (const name of missing)
+        for (const path of [`/event/${name}`, `/event/${name}/books`]) {
+          const { status, message } = await client.request('GET', path);
+          assert.deepEqual([status, message], [404, 'Event not found'], path);
+        }
+      for (const event of ['', '0', 'x', '2-1', '1-2-3', '9007199254740993'])
+        assert.equal((await client.request('GET', `/books?event=${event}`)).status, 400, event);
+      const [event] = await eventsOf(client);
+      const body = { event: event?.event };
+      for (const [path, name] of [
+        ['/undo?dry-run=yes', 'dry-run'],
+        ['/undo?x', 'x'],
+      ] as const)
+        assert.deepEqual(await undo(client, body, path), [400, `Invalid query parameter: ${name}`, null]);
+      assert.deepEqual(await undo(client, { event: 999 }, '/undo?dry-run'), [404, 'Change not found', null]);
+      assert.equal((await client.list()).length, 1);
+    });
+
+    test('rule H1: with cursor=now, only later changes come', async (context) => {
+      const { client, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      await client.create({ title: 'A' });
+      const answer = await client.request('GET', '/changes?cursor=now');
+      assert.deepEqual([answer.status, answer.data], [200, []]);
+      await client.create({ title: 'B' });
+      const next = /<([^>]+)>/.exec(answer.headers.get('link') ?? '')?.[1] as string;
+      const { data } = await client.request('GET', next, { headers: { prefer: 'wait=60' } });
+      assert.deepEqual(
+        (data as { id: number }[]).map(({ id }) => id),
+        [2],
+      );
+    });
+
+    test('rule H6: with HISTORY=off, there are no events', async (context) => {
+      const { client, stop } = await startTestService(await store.freshUrl(), { HISTORY: 'off' });
+      context.after(stop);
+      for (const path of ['/events', '/event/1', '/event/1/books'])
+        assert.deepEqual((await client.request('GET', path)).message, 'Not found');
+    });
+  });
+}
