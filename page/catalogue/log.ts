@@ -66,6 +66,11 @@ export class Log {
     }
   }
 
+  /** @returns undefined when no book has the id. */
+  find(id: number): Promise<Book | undefined> {
+    return this.#call(undefined, (catalogue) => catalogue.find(id));
+  }
+
   /** The newest states of a book, the newest first. */
   history(id: number, signal?: AbortSignal): Promise<readonly BookState[]> {
     return this.#call(signal, async (catalogue) => {

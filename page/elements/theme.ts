@@ -1,4 +1,4 @@
-// Owns: light, dark, or as the system. The choice is the only thing that the page stores, and only if there is one.
+// Owns: light, dark, or as the system. The choice is the only thing that outlives the tab, and only if there is one.
 
 const NAME = 'theme';
 

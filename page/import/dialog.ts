@@ -4,10 +4,9 @@
 
 import type { ImportInShort, ImportReport } from '../../client/src/book-catalogue.ts';
 import { type Going, Imports, type Options } from '../catalogue/imports.ts';
-import { Log } from '../catalogue/log.ts';
 import { Complaint } from '../catalogue/persist.ts';
-import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
+import type { Undo } from '../changes/undo.ts';
 import { button, find, icon, make, warning } from '../elements/dom.ts';
 import { show as showMessage } from '../elements/messages.ts';
 import { type Progress, ProgressView } from '../elements/progress.ts';
@@ -28,7 +27,7 @@ type Work = Going | { readonly phase: 'undoing'; readonly done: number; readonly
 export class ImportDialog {
   readonly #dialog = find<HTMLDialogElement>('#import');
   readonly #imports: Imports;
-  readonly #log: Log;
+  readonly #undo: Undo;
   readonly #onStored: () => void;
   readonly #steps = this.#dialog.querySelectorAll('.steps li');
   readonly #content = find('#import-content');
@@ -38,10 +37,10 @@ export class ImportDialog {
   /** Aborted when nobody needs the present work any more. */
   #work = new AbortController();
 
-  /** @param onStored is called when books were added or removed. */
-  constructor(session: Session, onStored: () => void) {
+  /** @param onStored is called when books were added. */
+  constructor(session: Session, undo: Undo, onStored: () => void) {
     this.#imports = new Imports(session);
-    this.#log = new Log(session);
+    this.#undo = undo;
     this.#onStored = onStored;
     const dialog = this.#dialog;
     find('#import-close').addEventListener('click', () => {
@@ -193,17 +192,12 @@ export class ImportDialog {
     this.#show(2, view.heading, ...view.parts);
     try {
       const { undone, left } = await this.#watch(view, (onProgress) =>
-        this.#log.takeBack(
-          { import: number },
-          {
-            idempotencyKey: randomKey(),
-            onProgress: (done, total) => onProgress({ phase: 'undoing', done, total }),
-          },
-        ),
+        this.#undo.takeBack({ import: number }, name ?? 'an import', {
+          onProgress: (done, total) => onProgress({ phase: 'undoing', done, total }),
+        }),
       );
       const facts = [`${counted(undone, 'book was', 'books were')} removed.`];
       if (left > 0) facts.push(`${counted(left, 'book stays', 'books stay')}: changed since the import.`);
-      this.#onStored();
       if (view.heading.isConnected) this.#showEnd(facts);
     } catch (error) {
       if (view.heading.isConnected) this.#chooseFile(messageOf(error));
