@@ -191,8 +191,8 @@ export class Edits {
           const update = (catalogue: BookCatalogue) => catalogue.update(id, changes, options);
           this.#stored(await this.#session.call(update), edit);
         } else {
-          await this.#session.call((catalogue) => catalogue.remove(id, options));
-          this.#deleted(before, before);
+          const isOwn = await this.#session.call((catalogue) => catalogue.remove(id, options));
+          this.#deleted(before, isOwn ? before : {});
         }
       } catch (error) {
         const now = this.#edits.get(id);
@@ -201,7 +201,7 @@ export class Edits {
     }
   }
 
-  /** @param before the book in the log before it was deleted. */
+  /** @param before the book in the log before it was deleted: any, if somebody else may have done that. */
   #deleted(book: Book, before: State, changes?: BookChanges): void {
     const { id } = book;
     this.#undo.push({ id, name: titleOf(book), before, after: null, changes });
