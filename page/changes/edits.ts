@@ -49,8 +49,8 @@ export class Edits {
   /** Texts that cannot be stored, of each book: until they are corrected or given up. */
   readonly #refused = new Map<number, Readonly<Partial<Record<Field, Refused>>>>();
   readonly #saved = new Set<number>();
-  /** Books that are gone, and since when: their rows stay until another search. */
-  readonly #gone = new Map<number, { readonly book: Book; readonly at: number }>();
+  /** Books that are gone, since when, and with which changes they are shown: their rows stay until another search. */
+  readonly #gone = new Map<number, { readonly at: number; readonly changes?: BookChanges | undefined }>();
   /** The book of the open dialog. */
   #asked: number | undefined;
 
@@ -70,7 +70,7 @@ export class Edits {
     const refused = this.#refused.get(book.id);
     const gone = this.#gone.get(book.id);
     const undo = this.#undo.isOff ? {} : { action: 'Undo' };
-    if (gone !== undefined) return { kind: 'deleted', book: gone.book, ...undo };
+    if (gone !== undefined) return { kind: 'deleted', book: { ...book, ...gone.changes }, ...undo };
     if (edit === undefined) {
       const corrects = FIELDS.find((field) => refused?.[field] !== undefined);
       if (refused !== undefined && corrects !== undefined)
@@ -143,18 +143,14 @@ export class Edits {
     return left && titleOf(left.before);
   }
 
-  /**
-   * Shows a book as it is after an undo.
-   * @param book undefined if it is gone.
-   * @param shown in its row then.
-   */
-  restore(id: number, book: Book | undefined, shown = this.#shelf.at(this.#shelf.placeOf(id) ?? -1)): void {
-    this.#gone.delete(id);
-    if (book !== undefined) this.#shelf.replace(id, book);
-    else if (shown !== undefined) {
-      this.#shelf.remove(id);
-      this.#gone.set(id, { book: shown, at: performance.now() });
-    }
+  /** Shows a book as it is by now. @param book undefined if it is gone. @param changes with which it is shown then. */
+  show(id: number, book: Book | undefined, changes?: BookChanges): void {
+    if (book === undefined) this.#gone.set(id, { at: performance.now(), changes });
+    else this.#gone.delete(id);
+    if (book === undefined) this.#shelf.remove(id);
+    else this.#shelf.replace(id, book);
+    const edit = this.#edits.get(id);
+    if (edit !== undefined && book !== undefined) this.#edits.set(id, { ...edit, before: book });
     this.onRow(id);
     this.onStored();
   }
@@ -182,6 +178,7 @@ export class Edits {
   /** Stores the changes of a book, and then its deletion, until none is left or they cannot be stored. */
   async #store(id: number): Promise<void> {
     for (;;) {
+      await this.#undo.idle;
       const edit = this.#edits.get(id);
       if (edit?.kind !== 'saving') return;
       const { before, changes } = edit;
@@ -207,7 +204,7 @@ export class Edits {
     this.#undo.push({ id, name: titleOf(book), before, after: null, changes });
     this.#edits.delete(id);
     this.#refused.delete(id);
-    this.restore(id, undefined, { ...book, ...changes });
+    this.show(id, undefined, changes);
     if (changes !== undefined) {
       show(
         sentence`Somebody else has deleted “${titleOf(book)}”. “Undo” in its row brings it back, with your change.`,

@@ -39,6 +39,8 @@ export class Undo {
   onTakenBack: (id?: number, book?: Book, changes?: BookChanges) => void = () => {};
   /** The catalogue is known to have no log. */
   isOff = false;
+  /** What is being taken back: a change waits for it. */
+  idle: Promise<void> = Promise.resolve();
   readonly #session: Session;
   readonly #log: Log;
   readonly #stacks: Record<Side, readonly Done[]> = { done: [], undone: [] };
@@ -114,12 +116,14 @@ export class Undo {
     if (this.#session.reach !== 'here') return void show(`${this.#session.trouble} Nothing was taken back.`);
     this.#running += 1;
     const work = async () => {
+      const isPossible = await this.isPossible();
       const unsaved = await this.settled();
       const found = this.#stacks[side].findLast(isWanted) ?? otherwise;
-      if (unsaved !== undefined) show(sentence`“${unsaved}” has a change that is not stored yet.`);
+      if (!isPossible) show('This catalogue keeps no history: nothing can be taken back.');
+      else if (unsaved !== undefined) show(sentence`“${unsaved}” has a change that is not stored yet.`);
       else if (found === undefined) show(`There is nothing to ${side === 'done' ? 'undo' : 'redo'}`);
-      else if (await this.isPossible()) await this.#carryOut(side, found);
-      else show('This catalogue keeps no history: nothing can be taken back.');
+      else this.idle = this.#carryOut(side, found);
+      await this.idle;
       this.#running -= 1;
     };
     this.#queue = this.#queue.then(work);
