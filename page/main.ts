@@ -124,8 +124,7 @@ edits.onRow = (id) => grid.refreshBook(id);
 edits.onStored = () => chips.countSoon();
 undo.settled = () => edits.settled();
 undo.onTakenBack = (id, book, changes) => {
-  if (id !== undefined) edits.show(id, book);
-  if (book !== undefined && changes !== undefined) edits.change(book, changes);
+  if (id !== undefined) edits.takenBack(id, book, changes);
   // It may stand among these books.
   if (id === undefined || (book !== undefined && shelf.placeOf(id) === undefined)) reload();
 };

@@ -78,17 +78,10 @@ export class Edits {
       return this.#saved.has(book.id) ? { kind: 'saved' } : undefined;
     }
     const { kind, changes, isDeletion } = edit;
-    const settles = {
-      saving: isDeletion ? undo : {},
-      unsaved: { action: 'Try again' },
-      changed: { action: 'Compare' },
-    };
-    return {
-      kind: isDeletion ? 'deleted' : kind,
-      book: { ...book, ...changes },
-      ...settles[kind],
-      ...(refused !== undefined && { refused }),
-    };
+    const unsaved = { action: kind === 'unsaved' ? 'Try again' : 'Compare' };
+    const settles = kind !== 'saving' ? unsaved : isDeletion ? undo : {};
+    const shown = { kind: isDeletion ? 'deleted' : kind, book: { ...book, ...changes } } as const;
+    return { ...shown, ...settles, ...(refused !== undefined && { refused }) };
   }
 
   /** @param book as the person sees it. */
@@ -115,13 +108,9 @@ export class Edits {
 
   #begin(book: Book, changes: BookChanges, isDeletion = false): void {
     const earlier = this.#edits.get(book.id);
-    this.#set({
-      before: earlier?.before ?? book,
-      changes: { ...earlier?.changes, ...changes },
-      unanswered: earlier?.unanswered ?? [],
-      isDeletion,
-      kind: 'saving',
-    });
+    const { before, unanswered } = earlier ?? { before: book, unanswered: [] };
+    const all = { ...earlier?.changes, ...changes };
+    this.#set({ before, changes: all, unanswered, isDeletion, kind: 'saving' });
     // A change that is on its way takes later ones with it when it has been answered.
     if (earlier?.kind !== 'saving') this.#start(book.id);
   }
@@ -143,16 +132,25 @@ export class Edits {
     return left && titleOf(left.before);
   }
 
-  /** Shows a book as it is by now. @param book undefined if it is gone. @param changes with which it is shown then. */
-  show(id: number, book: Book | undefined, changes?: BookChanges): void {
-    if (book === undefined) this.#gone.set(id, { at: performance.now(), changes });
-    else this.#gone.delete(id);
-    if (book === undefined) this.#shelf.remove(id);
-    else this.#shelf.replace(id, book);
-    const edit = this.#edits.get(id);
-    if (edit !== undefined && book !== undefined) this.#edits.set(id, { ...edit, before: book });
+  /** Shows a book as it is by now; undefined if it is gone, with changes that are not stored. */
+  restore(id: number, book: Book | undefined, changes?: BookChanges): void {
+    if (book === undefined) {
+      this.#gone.set(id, { at: performance.now(), changes });
+      this.#shelf.remove(id);
+    } else {
+      this.#gone.delete(id);
+      this.#shelf.replace(id, book);
+    }
     this.onRow(id);
     this.onStored();
+  }
+
+  /** A book was taken back here. Changes that have waited for this are of the book as it is now. */
+  takenBack(id: number, book: Book | undefined, changes?: BookChanges): void {
+    const edit = this.#edits.get(id);
+    if (edit !== undefined && book !== undefined) this.#edits.set(id, { ...edit, before: book });
+    this.restore(id, book);
+    if (book !== undefined && changes !== undefined) this.change(book, changes);
   }
 
   /** Forgets the books that were gone before that moment: a search that began then does not find them. */
@@ -204,12 +202,10 @@ export class Edits {
     this.#undo.push({ id, name: titleOf(book), before, after: null, changes });
     this.#edits.delete(id);
     this.#refused.delete(id);
-    this.show(id, undefined, changes);
-    if (changes !== undefined) {
-      show(
-        sentence`Somebody else has deleted “${titleOf(book)}”. “Undo” in its row brings it back, with your change.`,
-      );
-    } else announce(`Deleted ${titleOf(book)}. ${this.#undo.isOff ? '' : 'Control Z brings it back.'}`);
+    this.restore(id, undefined, changes);
+    if (changes === undefined)
+      announce(`Deleted ${titleOf(book)}. ${this.#undo.isOff ? '' : 'Control Z brings it back.'}`);
+    else say(book, 'is deleted, by somebody else. “Undo” in its row brings it back, with your change.');
   }
 
   /** Fields of a book have been stored: this can be taken back. */
@@ -250,10 +246,10 @@ export class Edits {
       this.#deleted(before, {}, isDeletion ? undefined : changes);
     } else if (isRefusal(error) && error.status === 200) {
       this.#set({ ...edit, kind: 'unsaved' }); // until the person tries again: the next answer is no other
-      show([...sentence`“${titleOf(before)}” `, `is not ${done}. ${ALTERED}`]);
+      say(before, `is not ${done}. ${ALTERED}`);
     } else if (isRefusal(error)) {
       this.#forget(before.id); // there is nothing to undo
-      show([...sentence`“${titleOf(before)}” `, `was not ${done}: ${error.message}.`]);
+      say(before, `was not ${done}: ${error.message}.`);
     } else {
       this.#set({ ...edit, unanswered: [...edit.unanswered, sent], kind: 'unsaved' });
     }
@@ -266,7 +262,7 @@ export class Edits {
     const isOwn = (field: Field) => own.some((one) => one[field] === theirs[field]);
     this.#shelf.replace(before.id, theirs);
     if (isDeletion && !FIELDS.every(isOwn)) {
-      show(sentence`“${titleOf(before)}” was not deleted: somebody else has changed it.`);
+      say(before, 'was not deleted: somebody else has changed it.');
       if (fields.length === 0) this.#forget(before.id);
       else this.#set({ ...edit, isDeletion: false }); // which comes back here
     } else if (fields.every((field) => theirs[field] === changes[field])) {
@@ -319,6 +315,8 @@ export class Edits {
     else void this.#undo.bringBack(book);
   }
 }
+
+const say = (book: Book, text: string) => show([...sentence`“${titleOf(book)}” `, text]);
 
 const fieldsOf = (changes: BookChanges) => FIELDS.filter((field) => field in changes);
 

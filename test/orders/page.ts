@@ -214,8 +214,7 @@ class Page {
     this.edits = new Edits(session, this.shelf, this.undo);
     this.undo.settled = () => this.edits.settled();
     this.undo.onTakenBack = (id: number, book?: Book, changes?: BookChanges) => {
-      this.edits.show(id, book);
-      if (book !== undefined && changes !== undefined) this.edits.change(book, changes);
+      this.edits.takenBack(id, book, changes);
       if (book !== undefined && this.shelf.placeOf(id) === undefined) void this.search();
     };
   }
