@@ -7,7 +7,7 @@ import { BookDialog } from './changes/book-dialog.ts';
 import { readFields } from './changes/book-fields.ts';
 import { Edits } from './changes/edits.ts';
 import { Undo } from './changes/undo.ts';
-import { find, refocus, sentence } from './elements/dom.ts';
+import { ask, find, refocus, sentence } from './elements/dom.ts';
 import { isField } from './elements/keyboard.ts';
 import { announce, show as showMessage } from './elements/messages.ts';
 import { FIELD_NAMES, titleOf } from './elements/text.ts';
@@ -54,15 +54,8 @@ const chips = new Chips(session, viewWithWords, show);
 
 /** Without a log, a person is asked before. */
 async function remove(book: Book): Promise<void> {
-  const dialog = find<HTMLDialogElement>('#final');
-  if (!(await undo.isPossible())) {
-    find('#final-question').replaceChildren(...sentence`This is final. Delete “${titleOf(book)}”?`);
-    dialog.returnValue = '';
-    dialog.showModal();
-    await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
-    if (dialog.returnValue === '') return;
-  }
-  edits.delete(book);
+  find('#final-question').replaceChildren(...sentence`This is final. Delete “${titleOf(book)}”?`);
+  if ((await undo.isPossible()) || (await ask(find('#final'))) !== '') edits.delete(book);
 }
 
 const bookDialog = new BookDialog(session, {
@@ -122,7 +115,7 @@ shelf.onBooks = (from, to) => {
 };
 edits.onRow = (id) => grid.refreshBook(id);
 edits.onStored = () => chips.countSoon();
-undo.settled = () => edits.settled();
+undo.settled = () => bookDialog.settled().then(() => edits.settled());
 undo.onTakenBack = (id, book, changes) => {
   if (id !== undefined) edits.takenBack(id, book, changes);
   // It may stand among these books.

@@ -8,7 +8,7 @@ import { type BookCatalogue, BookChanged } from '../../client/src/book-catalogue
 import type { State } from '../catalogue/log.ts';
 import { ALTERED, isRefusal } from '../catalogue/refusal.ts';
 import type { Session } from '../catalogue/session.ts';
-import { AS_IT_IS, find, make, refocus, sentence } from '../elements/dom.ts';
+import { AS_IT_IS, ask, find, make, sentence } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
 import { FIELD_NAMES, FIELDS, type Field, fieldText, NO_VALUE, titleOf } from '../elements/text.ts';
 import type { Refused } from '../list/cell-editor.ts';
@@ -18,6 +18,8 @@ import type { Undo } from './undo.ts';
 
 /** Milliseconds in which a row shows that it has been saved. */
 const SAVED_TIME = 1500;
+
+const HINTS = ['Control Z brings it back.', 'Undo in its row brings it back, with your change.'] as const;
 
 /** Changes of a book that are not stored yet. */
 interface Edit {
@@ -32,8 +34,6 @@ interface Edit {
   /** If `changed`: the book as somebody else has changed it. */
   readonly theirs?: Book;
 }
-
-const conflict = find<HTMLDialogElement>('#conflict');
 
 export class Edits {
   /** Called when the row of a book must be shown again. */
@@ -51,15 +51,11 @@ export class Edits {
   readonly #saved = new Set<number>();
   /** Books that are gone, since when, and with which changes they are shown: their rows stay until another search. */
   readonly #gone = new Map<number, { readonly at: number; readonly changes?: BookChanges | undefined }>();
-  /** The book of the open dialog. */
-  #asked: number | undefined;
 
   constructor(session: Session, shelf: Shelf, undo: Undo) {
     this.#session = session;
     this.#shelf = shelf;
     this.#undo = undo;
-    find('#keep-mine').addEventListener('click', () => this.#settleConflict(true));
-    find('#keep-theirs').addEventListener('click', () => this.#settleConflict(false));
     addEventListener('beforeunload', (event) => {
       if (this.#edits.size + this.#refused.size > 0) event.preventDefault(); // the browser asks whether to stay
     });
@@ -71,26 +67,25 @@ export class Edits {
     const gone = this.#gone.get(book.id);
     const undo = this.#undo.isOff ? {} : { action: 'Undo' };
     if (gone !== undefined) return { kind: 'deleted', book: { ...book, ...gone.changes }, ...undo };
-    if (edit === undefined) {
-      const corrects = FIELDS.find((field) => refused?.[field] !== undefined);
-      if (refused !== undefined && corrects !== undefined)
-        return { kind: 'unsaved', action: 'Correct', refused, corrects };
-      return this.#saved.has(book.id) ? { kind: 'saved' } : undefined;
+    if (edit !== undefined) {
+      const { kind, changes, isDeletion } = edit;
+      const unsaved = { action: kind === 'unsaved' ? 'Try again' : 'Compare' };
+      const settles = kind !== 'saving' ? unsaved : isDeletion ? undo : {};
+      const shown = { kind: isDeletion ? 'deleted' : kind, book: { ...book, ...changes } } as const;
+      return { ...shown, ...settles, ...(refused !== undefined && { refused }) };
     }
-    const { kind, changes, isDeletion } = edit;
-    const unsaved = { action: kind === 'unsaved' ? 'Try again' : 'Compare' };
-    const settles = kind !== 'saving' ? unsaved : isDeletion ? undo : {};
-    const shown = { kind: isDeletion ? 'deleted' : kind, book: { ...book, ...changes } } as const;
-    return { ...shown, ...settles, ...(refused !== undefined && { refused }) };
+    const corrects = FIELDS.find((field) => refused?.[field] !== undefined);
+    if (refused !== undefined && corrects !== undefined)
+      return { kind: 'unsaved', action: 'Correct', refused, corrects };
+    return this.#saved.has(book.id) ? { kind: 'saved' } : undefined;
   }
 
-  /** @param book as the person sees it. */
   change(book: Book, changes: BookChanges): void {
     for (const field of fieldsOf(changes)) this.keep(book, field, undefined);
     this.#begin(book, changes);
   }
 
-  /** Deletes a book, with what cannot be stored of it. @param book as the person sees it. */
+  /** Deletes a book as the person sees it, with what cannot be stored of it. */
   delete(book: Book): void {
     this.#refused.delete(book.id);
     this.#begin(book, {}, true);
@@ -109,10 +104,10 @@ export class Edits {
   #begin(book: Book, changes: BookChanges, isDeletion = false): void {
     const earlier = this.#edits.get(book.id);
     const { before, unanswered } = earlier ?? { before: book, unanswered: [] };
-    const all = { ...earlier?.changes, ...changes };
-    this.#set({ before, changes: all, unanswered, isDeletion, kind: 'saving' });
+    const edit = { before, changes: { ...earlier?.changes, ...changes }, unanswered, isDeletion };
     // A change that is on its way takes later ones with it when it has been answered.
-    if (earlier?.kind !== 'saving') this.#start(book.id);
+    if (earlier?.kind === 'saving') this.#set({ ...edit, kind: 'saving' });
+    else this.#send(edit);
   }
 
   #set(edit: Edit): void {
@@ -160,15 +155,12 @@ export class Edits {
 
   /** Tries all changes again that could not be stored. Call it when the service answers again. */
   retry(): void {
-    for (const edit of this.#edits.values()) if (edit.kind === 'unsaved') this.#again(edit);
+    for (const edit of this.#edits.values()) if (edit.kind === 'unsaved') this.#send(edit);
   }
 
-  #again(edit: Edit): void {
+  #send(edit: Omit<Edit, 'kind'>): void {
+    const { id } = edit.before;
     this.#set({ ...edit, kind: 'saving' });
-    this.#start(edit.before.id);
-  }
-
-  #start(id: number): void {
     const storing = this.#store(id).finally(() => this.#storing.delete(id));
     this.#storing.set(id, storing);
   }
@@ -203,9 +195,9 @@ export class Edits {
     this.#edits.delete(id);
     this.#refused.delete(id);
     this.restore(id, undefined, changes);
-    if (changes === undefined)
-      announce(`Deleted ${titleOf(book)}. ${this.#undo.isOff ? '' : 'Control Z brings it back.'}`);
-    else say(book, 'is deleted, by somebody else. “Undo” in its row brings it back, with your change.');
+    const [key, row] = this.#undo.isOff ? ['', ''] : HINTS;
+    if (changes === undefined) announce(`Deleted ${titleOf(book)}. ${key}`);
+    else show([...sentence`Somebody else has deleted “${titleOf(book)}”. `, row]);
   }
 
   /** Fields of a book have been stored: this can be taken back. */
@@ -220,10 +212,10 @@ export class Edits {
     this.#shelf.replace(id, book);
     this.#note(before, book, fieldsOf(changes));
     const now = this.#edits.get(id);
-    const isLater = now !== undefined && now.changes !== changes;
-    const later = isLater ? fieldsOf(now.changes).filter((field) => now.changes[field] !== book[field]) : [];
+    const { changes: all = {} } = now ?? {};
+    const later = fieldsOf(all).filter((field) => all[field] !== book[field]);
     if (now !== undefined && (later.length > 0 || now.isDeletion)) {
-      this.#set({ ...now, before: book, changes: pick(now.changes, later), unanswered: [] });
+      this.#set({ ...now, before: book, changes: pick(all, later), unanswered: [] });
       return;
     }
     this.#saved.add(id);
@@ -272,16 +264,15 @@ export class Edits {
       this.#note(before, theirs, arrived);
       this.#set({ ...edit, before: theirs, kind: 'saving' }); // other fields: both changes are kept
     } else {
-      this.#set({ ...edit, kind: 'changed', theirs });
-      this.#askWhich(before.id);
+      const asked = { ...edit, kind: 'changed', theirs } as const;
+      this.#set(asked);
+      void this.#askWhich(asked);
     }
   }
 
   /** Shows both texts, unless the person is busy in another dialog: the button in the row also asks. */
-  #askWhich(id: number): void {
-    const { before, theirs, changes } = this.#edits.get(id) ?? {};
-    if (before === undefined || theirs === undefined || document.querySelector('dialog[open]') !== null)
-      return;
+  async #askWhich({ before, changes, theirs = before }: Edit): Promise<void> {
+    if (document.querySelector('dialog[open]') !== null) return;
     const mine = { ...theirs, ...changes };
     const rows = FIELDS.filter((field) => mine[field] !== theirs[field]).map((field) => {
       const cells = [before, theirs, mine].map((book) =>
@@ -290,28 +281,20 @@ export class Edits {
       return make('tr', {}, make('th', { scope: 'row' }, FIELD_NAMES[field]), ...cells);
     });
     find('#conflict-fields').replaceChildren(...rows);
-    this.#asked = id;
-    conflict.showModal();
-  }
-
-  #settleConflict(isMine: boolean): void {
-    conflict.close();
-    refocus();
-    const edit = this.#edits.get(this.#asked ?? 0);
-    if (edit?.theirs === undefined) return;
-    if (isMine) {
-      this.#again({ ...edit, before: edit.theirs });
-    } else {
-      this.#forget(edit.before.id);
-      announce('Theirs was kept');
-    }
+    const kept = await ask(find('#conflict'));
+    const edit = this.#edits.get(theirs.id);
+    if (edit?.kind !== 'changed') return;
+    if (kept === 'mine') this.#send({ ...edit, before: theirs });
+    if (kept !== 'theirs') return;
+    this.#forget(theirs.id);
+    announce('Theirs was kept');
   }
 
   /** The button in the row of a book. */
   settle(book: Book): void {
     const edit = this.#edits.get(book.id);
-    if (edit?.kind === 'unsaved') this.#again(edit);
-    else if (edit?.kind === 'changed') this.#askWhich(book.id);
+    if (edit?.kind === 'unsaved') this.#send(edit);
+    else if (edit?.kind === 'changed') void this.#askWhich(edit);
     else void this.#undo.bringBack(book);
   }
 }
@@ -320,7 +303,5 @@ const say = (book: Book, text: string) => show([...sentence`“${titleOf(book)}�
 
 const fieldsOf = (changes: BookChanges) => FIELDS.filter((field) => field in changes);
 
-/** The values of some fields. */
-function pick(from: BookChanges, fields: readonly Field[]): BookChanges {
-  return Object.fromEntries(fields.map((field) => [field, from[field]]));
-}
+const pick = (from: BookChanges, fields: readonly Field[]): BookChanges =>
+  Object.fromEntries(fields.map((field) => [field, from[field]]));

@@ -75,7 +75,7 @@ describePage('several people on the librarians’ page', ({ openCatalogue }) => 
     const { page, client } = await openCatalogue(context);
     await client.request('DELETE', '/book/7');
     await keyboard.edit(page, 'Emma', 'title', 'Emma, a novel');
-    await message(page, '“Emma” is deleted, by somebody else.').waitFor();
+    await message(page, 'Somebody else has deleted “Emma”').waitFor();
     assert.equal(await page.evaluate('document.activeElement === document.body'), false);
     await keyboard.press(page, 'Emma, a novel', 'Undo');
     await said(page, 'Saved');

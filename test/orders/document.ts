@@ -3,6 +3,7 @@
 
 class Element {
   open = false;
+  returnValue = '';
   textContent = '';
   readonly children: readonly unknown[] = [];
   readonly matches = () => false;
@@ -17,16 +18,16 @@ class Element {
     this.#listeners.set(type, listener);
   }
 
-  click(): void {
-    this.#listeners.get('click')?.({});
-  }
-
   showModal(): void {
     this.open = true;
   }
 
-  close(): void {
+  /** @param value of the button that closes it. */
+  close(value: string): void {
+    if (!this.open) return;
     this.open = false;
+    this.returnValue = value;
+    this.#listeners.get('close')?.({});
   }
 }
 

@@ -282,9 +282,9 @@ export const page = fc.asyncProperty(
         if (kind === 'undo') void undo.run();
         if (kind === 'redo') void undo.redo();
         if (kind === 'retry') edits.retry();
-        if (kind === 'keep mine' && element('#conflict').open) element('#keep-mine').click();
+        if (kind === 'keep mine') element('#conflict').close('mine');
         if (kind === 'keep theirs' && element('#conflict').open) {
-          element('#keep-theirs').click();
+          element('#conflict').close('theirs');
           typed.clear();
         }
         if (kind === 'add') {
@@ -306,7 +306,7 @@ export const page = fc.asyncProperty(
         }
         if (kind === 'delete') edits.delete({ ...book, ...state?.book });
       };
-      element('#conflict').close();
+      element('#conflict').close('');
       for (const [number, event] of events.entries())
         void order.later(`${event.kind} ${event.id}`, () => act(event, `text ${number}`));
       if (departure !== 'stays') void order.later(departure, leave);
@@ -329,7 +329,7 @@ export const page = fc.asyncProperty(
       for (let round = 0; round < 5; round += 1) {
         page.edits.retry();
         for (const book of page.books) if (page.stateOf(book)?.kind === 'changed') page.edits.settle(book);
-        if (element('#conflict').open) element('#keep-mine').click();
+        element('#conflict').close('mine');
         await order.untilQuiet();
       }
       nothingIsLost();
