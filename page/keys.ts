@@ -11,6 +11,7 @@ import {
 export interface Keys {
   search(): void;
   undo(): void;
+  redo(): void;
   add(): void;
   /** Shows the list of keys. */
   explain(): void;
@@ -20,14 +21,17 @@ export function listenToKeys(keys: Keys): void {
   leaveKeysToInputMethods();
   keepUndoInField();
   addEventListener('keydown', (event) => {
-    if (document.querySelector('dialog[open]') !== null || event.shiftKey || isWithAltGr(event)) return;
-    const { key, altKey } = event;
+    if (document.querySelector('dialog[open]') !== null || isWithAltGr(event)) return;
+    const { key, altKey, shiftKey } = event;
     const isCommand = event.ctrlKey || event.metaKey;
     const letter = isCommand || altKey ? letterOf(event) : '';
-    if (isCommand && letter === 'k') keys.search();
-    else if (isCommand && letter === 'z' && !isField(event.target)) {
-      if (!event.repeat) keys.undo(); // a press for each
-    } else if (!isCommand && (letter === 'n' || (key === 'Insert' && !altKey))) keys.add();
+    const isRedo = isCommand && letter === (shiftKey ? 'z' : 'y');
+    if (isRedo || (isCommand && letter === 'z')) {
+      if (isField(event.target)) return;
+      if (!event.repeat) keys[isRedo ? 'redo' : 'undo'](); // a press for each
+    } else if (shiftKey) return;
+    else if (isCommand && letter === 'k') keys.search();
+    else if (!isCommand && (letter === 'n' || (key === 'Insert' && !altKey))) keys.add();
     else if (key === 'F1') keys.explain();
     else return;
     event.preventDefault();

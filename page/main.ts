@@ -5,10 +5,9 @@ import { termsOf } from '../src/books/words.ts';
 import { Session } from './catalogue/session.ts';
 import { BookDialog } from './changes/book-dialog.ts';
 import { readFields } from './changes/book-fields.ts';
-import { Deletions } from './changes/deletions.ts';
 import { Edits } from './changes/edits.ts';
 import { Undo } from './changes/undo.ts';
-import { find, refocus, sentence } from './elements/dom.ts';
+import { ask, find, refocus, sentence } from './elements/dom.ts';
 import { isField } from './elements/keyboard.ts';
 import { announce, show as showMessage } from './elements/messages.ts';
 import { FIELD_NAMES, titleOf } from './elements/text.ts';
@@ -48,20 +47,22 @@ let typing: ReturnType<typeof setTimeout> | undefined;
 
 const session = new Session();
 const shelf = new Shelf(session);
-const undo = new Undo();
+const undo = new Undo(session);
 const edits = new Edits(session, shelf, undo);
-const deletions = new Deletions(session, shelf, undo);
 const place = new Place(shelf);
 const chips = new Chips(session, viewWithWords, show);
-const remove = (book: Book) => {
-  edits.giveUp(book.id);
-  deletions.delete(book);
-};
+
+/** Without a log, a person is asked before. */
+async function remove(book: Book): Promise<void> {
+  find('#final-question').replaceChildren(...sentence`This is final. Delete “${titleOf(book)}”?`);
+  if ((await undo.isPossible()) || (await ask(find('#final'))) !== '') edits.delete(book);
+}
+
 const bookDialog = new BookDialog(session, {
   change: (book, fields) => {
-    const takeBack = edits.change(book, fields);
-    const run = () => undo.runThis(takeBack);
-    showMessage(sentence`“${titleOf(book)}” was changed.`, { label: 'Undo', run }); // a phone has no Ctrl Z
+    edits.change(book, fields);
+    const action = { label: 'Undo', run: () => void undo.run(book.id) };
+    showMessage(sentence`“${titleOf(book)}” was changed.`, undo.isOff ? undefined : action); // a phone has no Ctrl Z
   },
   delete: remove,
   added: (book) => {
@@ -69,12 +70,13 @@ const bookDialog = new BookDialog(session, {
       show({ ...ALL, order: '-id' });
       grid.focus();
     };
+    undo.push({ id: book.id, name: titleOf(book), before: null, after: book });
     showMessage(sentence`“${titleOf(book)}” was added.`, { label: 'Show', run });
     reload();
   },
 });
 const grid = new Grid(root, shelf, {
-  stateOf: (book) => deletions.stateOf(book) ?? edits.stateOf(book),
+  stateOf: (book) => edits.stateOf(book),
   edit: (book, field, text) => {
     const read = readFields({ [field]: text });
     if ('reason' in read) return read.reason;
@@ -89,10 +91,7 @@ const grid = new Grid(root, shelf, {
   },
   open: (book) => bookDialog.change(book),
   delete: remove,
-  settle: (book) => {
-    if (deletions.stateOf(book) === undefined) edits.settle(book);
-    else deletions.settle(book);
-  },
+  settle: (book) => edits.settle(book),
   type: () => {
     words.focus();
     words.setSelectionRange(words.value.length, words.value.length);
@@ -100,7 +99,7 @@ const grid = new Grid(root, shelf, {
   moved: (first, isLong) => place.move(first, isLong),
 });
 
-const importDialog = new ImportDialog(session, reload);
+const importDialog = new ImportDialog(session, undo, reload);
 const exportDialog = new ExportDialog(session);
 
 // What comes back from the service
@@ -115,15 +114,13 @@ shelf.onBooks = (from, to) => {
   if (shelf.isCounted) count();
 };
 edits.onRow = (id) => grid.refreshBook(id);
-edits.onStored = (book) => {
-  deletions.noticeChange(book);
-  chips.countSoon();
+edits.onStored = () => chips.countSoon();
+undo.settled = () => bookDialog.settled().then(() => edits.settled());
+undo.onTakenBack = (id, book, changes) => {
+  if (id !== undefined) edits.takenBack(id, book, changes);
+  // It may stand among these books.
+  if (id === undefined || (book !== undefined && shelf.placeOf(id) === undefined)) reload();
 };
-edits.onGone = (book) => deletions.noticeGone(book);
-deletions.onRow = (id) => grid.refreshBook(id);
-deletions.finishEdits = (id) => edits.finish(id);
-deletions.onStored = () => chips.countSoon();
-deletions.onPutBack = (id, book) => edits.follow(id, book);
 session.onReach = (reach) => {
   const away = find('#away');
   away.hidden = reach === 'here';
@@ -131,7 +128,6 @@ session.onReach = (reach) => {
   away.textContent = `${session.trouble} Your changes are kept, and this page tries again.`;
   if (reach !== 'here') return;
   edits.retry();
-  deletions.retry();
   chips.countSoon();
 };
 
@@ -144,7 +140,7 @@ function show(next: View): void {
   grid.leaveField();
   wanted = next;
   if (words.value.trim() !== wanted.words.trim()) words.value = wanted.words;
-  void search(false, deletions.send());
+  void search(false);
 }
 
 /** Shows the same view again, at the same place: books have come or gone. */
@@ -156,9 +152,8 @@ function reload(): void {
 /**
  * Searches for what is wanted. Everything stays as it is until the answer is here.
  * @param staysInPlace whether the reader's place is kept.
- * @param before is awaited first.
  */
-async function search(staysInPlace: boolean, before?: Promise<void>): Promise<void> {
+async function search(staysInPlace: boolean): Promise<void> {
   request.abort();
   request = new AbortController();
   const { signal } = request;
@@ -167,10 +162,8 @@ async function search(staysInPlace: boolean, before?: Promise<void>): Promise<vo
   const slow = setTimeout(() => root.classList.toggle('slow', session.reach === 'here'), SLOW);
   root.ariaBusy = 'true';
   let found: Found | undefined;
-  let began = 0;
+  const began = performance.now();
   try {
-    await before;
-    began = performance.now();
     for (const search of searchesOf(next)) {
       found = await shelf.find(search, staysHere ? grid.first : 0, signal);
       if (found.page.books.length > 0) break;
@@ -193,7 +186,7 @@ async function search(staysInPlace: boolean, before?: Promise<void>): Promise<vo
   root.ariaBusy = 'false';
   shelf.show(found);
   view = next;
-  deletions.forgetDone(began);
+  edits.forgetGone(began);
   grid.wanted = termsOf(shelf.shown.q ?? '');
   if (staysHere) grid.redraw();
   else grid.restart();
@@ -266,26 +259,22 @@ order.addEventListener('change', () => show({ ...viewWithWords(), order: order.v
 // Buttons and keys
 
 const add = () => bookDialog.add(shelf.total === 0 ? view.words.trim() : '');
-/** Books that are being deleted must not count as books that are here. */
-async function openImport(file?: File): Promise<void> {
-  await deletions.send();
-  importDialog.open(file);
-}
 
 const explainKeys = () => find<HTMLDialogElement>('#keys').showModal();
 
 const actions: Readonly<Record<string, () => void>> = {
   add,
   all: clear,
-  import: () => openImport(),
-  export: () => {
-    void deletions.send(); // a file has no Undo
-    exportDialog.open(isFiltered(view) ? shelf.shown : undefined, shelf.isCounted ? shelf.total : undefined);
-  },
+  import: () => importDialog.open(),
+  export: () =>
+    exportDialog.open(isFiltered(view) ? shelf.shown : undefined, shelf.isCounted ? shelf.total : undefined),
   figures: () => void showFigures(session, show),
   keys: explainKeys,
   // Everything that the page has read goes with it.
-  'log-out': () => location.reload(),
+  'log-out': () => {
+    undo.forget();
+    location.reload();
+  },
 };
 
 document.addEventListener('click', ({ target }) => {
@@ -304,6 +293,7 @@ listenToKeys({
     words.select();
   },
   undo: () => void undo.run(),
+  redo: () => void undo.redo(),
   add,
   explain: explainKeys,
 });
@@ -317,7 +307,7 @@ for (const type of ['dragover', 'drop'] as const) {
 }
 document.addEventListener('drop', ({ dataTransfer }) => {
   const file = dataTransfer?.files[0];
-  if (file !== undefined && document.querySelector('dialog[open]') === null) void openImport(file);
+  if (file !== undefined && document.querySelector('dialog[open]') === null) importDialog.open(file);
 });
 
 document.addEventListener('close', refocus, true);
@@ -329,3 +319,4 @@ if (matchMedia('(pointer: fine)').matches) words.focus();
 await search(false);
 announce(find('#count').textContent);
 void chips.count();
+void undo.isPossible(); // before it is needed

@@ -1,13 +1,8 @@
-// Owns: the requests of imports (rules M1 to M8), and of taking one back. Each is repeated until the catalogue answers it.
+// Owns: the requests of imports (rules M1 to M8). Each is repeated until the catalogue answers it.
 // Does not: read the file: the service does.
 
-import {
-  type BookCatalogue,
-  CatalogueError,
-  type ImportInShort,
-  type ImportReport,
-} from '../../client/src/book-catalogue.ts';
-import { isRefusal } from './refusal.ts';
+import type { BookCatalogue, ImportInShort, ImportReport } from '../../client/src/book-catalogue.ts';
+import { Complaint, complaintOf, PAUSE, pause, persist } from './persist.ts';
 import type { Session } from './session.ts';
 
 /** As the service names them; its report has them as well. */
@@ -16,22 +11,18 @@ export type Options = ImportReport['options'];
 /** An import that a person may look for, and whether the log can take it back. */
 export type RecentImport = ImportInShort & { readonly isInLog: boolean };
 
-/** How far an import is, or bytes that are sent, or books that are taken back. */
+/** How far an import is, or bytes that are sent. */
 export type Going =
   | ImportReport
-  | { readonly phase: 'sending' | 'undoing'; readonly done: number; readonly total: number };
+  | { readonly phase: 'sending'; readonly done: number; readonly total: number };
 
 export interface Watching {
   readonly signal: AbortSignal;
   readonly onProgress?: (going: Going) => void;
 }
 
-/** It cannot continue. The message is for the person at the page. */
-export class Complaint extends Error {}
-
 // Milliseconds
 const POLL = 500;
-const PAUSE = 1000;
 const DAY = 24 * 60 * 60 * 1000;
 
 const MOST_RECENT = 5;
@@ -40,10 +31,13 @@ const NO_ROOM = 'The catalogue could not store all of it: it is away, or has no 
 const FORGOTTEN = 'The catalogue does not know this import any more. Choose the file again.';
 const GONE = 'The file was moved, renamed or deleted after it was chosen. Choose it again.';
 const CHANGED = 'The file was saved again after it was chosen, or it cannot be read. Choose it again.';
-const TOO_LARGE =
-  'The file is too large for the catalogue, or for a proxy in front of it. Split it, or ask the operator to import it.';
 const TOO_MANY =
   'These corrections are too long for one import. Save the refused rows, correct them there, and import that file.';
+const REASONS = {
+  413: 'The file is too large for the catalogue, or for a proxy in front of it. Split it, or ask the operator to import it.',
+  414: TOO_MANY,
+  431: TOO_MANY,
+};
 
 export class Imports {
   readonly #session: Session;
@@ -122,25 +116,6 @@ export class Imports {
     return recent;
   }
 
-  /**
-   * Takes an import back. The service continues it without the page.
-   * @returns how many books were removed, and how many stay, since others have changed them.
-   */
-  async takeBack(number: number, { signal, onProgress }: Watching): Promise<readonly [number, number]> {
-    const call = <Result>(work: (catalogue: BookCatalogue) => Promise<Result>) =>
-      this.#persist(signal, () => this.#session.call(work));
-    const idempotencyKey = `page-takes-back-import-${number}`;
-    let event = await call((catalogue) => catalogue.undo({ event: number }, { idempotencyKey }));
-    for (;;) {
-      if ('undone' in event) return [event.undone, event.left.length];
-      const { event: going, undo, books } = event;
-      if (undo === null || undo.checked >= undo.books) return [books ?? 0, undo?.changedLater ?? 0];
-      onProgress?.({ phase: 'undoing', done: undo.checked, total: undo.books });
-      await pause(POLL, signal);
-      event = await call((catalogue) => catalogue.continueUndo(going));
-    }
-  }
-
   /** Waits until it is neither read nor stored any more. */
   async #ended(begun: ImportReport, watching: Watching): Promise<ImportReport> {
     let now: ImportReport | undefined = begun;
@@ -175,40 +150,17 @@ export class Imports {
   ): Promise<Data | undefined> {
     const onSent = (done: number) => onProgress?.({ phase: 'sending', done, total: file?.size ?? 0 });
     const send = () => this.#session.send({ method, path, file, onSent, signal });
-    const { status, message, data } = await this.#persist(signal, send, file);
+    const { status, message, data } = await persist(signal, send, REASONS, () => file && checkThere(file));
     if (data !== null) return data as Data;
     if (status === 410 || status === 404) return undefined;
-    throw complaintOf(status, message);
-  }
-
-  /** Repeats work until the catalogue answers. */
-  async #persist<Result>(signal: AbortSignal, work: () => Promise<Result>, file?: File): Promise<Result> {
-    for (;;) {
-      try {
-        return await work();
-      } catch (error) {
-        if (!(error instanceof CatalogueError)) throw error;
-        if (error.status === 413 || isRefusal(error)) throw complaintOf(error.status, error.message);
-      }
-      await file
-        ?.slice(0, 1)
-        .arrayBuffer()
-        .catch(({ name }) => {
-          // A browser reads a file only as it was when a person chose it (File API, section 4).
-          throw new Complaint(name === 'NotFoundError' ? GONE : CHANGED);
-        });
-      await pause(PAUSE, signal);
-    }
+    throw complaintOf({ status, message }, REASONS);
   }
 }
 
-function complaintOf(status: number | undefined, message: string): Complaint {
-  if (status === 413) return new Complaint(TOO_LARGE);
-  const isLong = status === 414 || status === 431;
-  return new Complaint(isLong ? TOO_MANY : `The catalogue refuses this: ${message}.`);
-}
-
-async function pause(time: number, signal: AbortSignal): Promise<void> {
-  await new Promise((resolve) => setTimeout(resolve, time));
-  signal.throwIfAborted();
+/** A browser reads a file only as it was when a person chose it (File API, section 4). */
+async function checkThere(file: File): Promise<void> {
+  const first = file.slice(0, 1);
+  await first.arrayBuffer().catch(({ name }) => {
+    throw new Complaint(name === 'NotFoundError' ? GONE : CHANGED);
+  });
 }

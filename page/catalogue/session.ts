@@ -1,6 +1,6 @@
 // Owns: who is logged in: the client with the account's name and password, in memory only, until nobody has touched the
 // page for half an hour. Work that finds nobody logged in waits for a login, and is then carried out.
-// Does not: store anything. A reload of the page asks for the password again.
+// Does not: store the password. A reload of the page asks for it again.
 
 import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/src/book-catalogue.ts';
 import { find, refocus } from '../elements/dom.ts';
@@ -53,8 +53,6 @@ export class Session {
   #token = '';
   #login: Promise<BookCatalogue> | undefined;
   #reason = '';
-  /** The page is being left: no answer will arrive. */
-  #isLeaving = false;
   #idle: ReturnType<typeof setTimeout> | undefined;
   #probing: ReturnType<typeof setTimeout> | undefined;
   /** When the browser last said that it has no network, by `performance.now()`. */
@@ -67,12 +65,6 @@ export class Session {
   constructor() {
     dialog.addEventListener('close', () => {
       if (this.#login !== undefined && !dialog.open) dialog.showModal(); // a browser without `closedby`
-    });
-    addEventListener('pagehide', () => {
-      this.#isLeaving = true;
-    });
-    addEventListener('pageshow', () => {
-      this.#isLeaving = false;
     });
     addEventListener('offline', () => {
       this.#offlineSince = performance.now();
@@ -254,8 +246,7 @@ export class Session {
     const began = performance.now();
     try {
       const credentials = this.#reach === 'locked' ? 'omit' : 'same-origin'; // it would ask for them each time
-      const keepalive = this.#isLeaving; // it outlives the page
-      const answer = await send(url, { ...init, redirect: 'manual', credentials, keepalive });
+      const answer = await send(url, { ...init, redirect: 'manual', credentials });
       if (answer.status === 200 && `${url}`.endsWith('/token'))
         this.#token = (envelopeIn(await answer.clone().text()).data as { token?: string })?.token ?? '';
       this.#retryAfter = Number(answer.headers.get('retry-after'));

@@ -1,14 +1,15 @@
-// Owns: changing books: what is on its way, what could not be stored, and what somebody else has changed meanwhile.
-// Does not: overwrite someone else's change. Only the fields that a person has changed are stored, and only if
-// nobody else has changed them since that person saw them.
+// Owns: changing and deleting books: what is on its way, what could not be stored, and what somebody else has changed meanwhile.
+// Does not: overwrite someone else's change. Only the fields that a person has changed are stored, and only if nobody else has
+// changed them since that person saw them; a book is deleted only as that person saw it.
 
 import type { Book, BookChanges } from '../../client/src/book.ts';
-import { BookChanged } from '../../client/src/book-catalogue.ts';
+import { type BookCatalogue, BookChanged } from '../../client/src/book-catalogue.ts';
+import type { State } from '../catalogue/log.ts';
 import { ALTERED, isRefusal } from '../catalogue/refusal.ts';
 import type { Session } from '../catalogue/session.ts';
-import { AS_IT_IS, find, make, refocus, sentence } from '../elements/dom.ts';
+import { AS_IT_IS, ask, find, make, sentence } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
-import { bookText, FIELD_NAMES, FIELDS, type Field, fieldText, NO_VALUE, titleOf } from '../elements/text.ts';
+import { FIELD_NAMES, FIELDS, type Field, fieldText, NO_VALUE, titleOf } from '../elements/text.ts';
 import type { Refused } from '../list/cell-editor.ts';
 import type { RowState } from '../list/row.ts';
 import type { Shelf } from '../list/shelf.ts';
@@ -17,6 +18,8 @@ import type { Undo } from './undo.ts';
 /** Milliseconds in which a row shows that it has been saved. */
 const SAVED_TIME = 1500;
 
+const HINTS = ['Control Z brings it back.', 'Undo in its row brings it back, with your change.'] as const;
+
 /** Changes of a book that are not stored yet. */
 interface Edit {
   /** The book before them, as the person saw it. */
@@ -24,22 +27,18 @@ interface Edit {
   readonly changes: BookChanges;
   /** Changes that were sent and got no answer: each of them may be stored. */
   readonly unanswered: readonly BookChanges[];
-  /** They take these changes back. */
-  readonly takeBacks: readonly (() => void)[];
+  /** The book is to be deleted as soon as they are stored. */
+  readonly isDeletion: boolean;
   readonly kind: 'saving' | 'unsaved' | 'changed';
   /** If `changed`: the book as somebody else has changed it. */
   readonly theirs?: Book;
 }
 
-const conflict = find<HTMLDialogElement>('#conflict');
-
 export class Edits {
   /** Called when the row of a book must be shown again. */
   onRow: (id: number) => void = () => {};
-  /** Called with a book that has been changed, as it is now. */
-  onStored: (book: Book) => void = () => {};
-  /** Called with a book, as it was to be, that somebody else has deleted. */
-  onGone: (book: Book) => void = () => {};
+  /** Called when books have changed. */
+  onStored: () => void = () => {};
   readonly #session: Session;
   readonly #shelf: Shelf;
   readonly #undo: Undo;
@@ -49,17 +48,13 @@ export class Edits {
   /** Texts that cannot be stored, of each book: until they are corrected or given up. */
   readonly #refused = new Map<number, Readonly<Partial<Record<Field, Refused>>>>();
   readonly #saved = new Set<number>();
-  /** The books that were changed here, as the service has answered. */
-  readonly #latest = new Map<number, Book>();
-  /** The book of the open dialog. */
-  #asked: number | undefined;
+  /** Books that are gone, since when, and with which changes they are shown: their rows stay until another search. */
+  readonly #gone = new Map<number, { readonly at: number; readonly changes?: BookChanges | undefined }>();
 
   constructor(session: Session, shelf: Shelf, undo: Undo) {
     this.#session = session;
     this.#shelf = shelf;
     this.#undo = undo;
-    find('#keep-mine').addEventListener('click', () => this.#settleConflict(true));
-    find('#keep-theirs').addEventListener('click', () => this.#settleConflict(false));
     addEventListener('beforeunload', (event) => {
       if (this.#edits.size + this.#refused.size > 0) event.preventDefault(); // the browser asks whether to stay
     });
@@ -68,46 +63,31 @@ export class Edits {
   stateOf(book: Book): RowState | undefined {
     const edit = this.#edits.get(book.id);
     const refused = this.#refused.get(book.id);
-    if (edit === undefined) {
-      const corrects = FIELDS.find((field) => refused?.[field] !== undefined);
-      if (refused !== undefined && corrects !== undefined)
-        return { kind: 'unsaved', action: 'Correct', refused, corrects };
-      return this.#saved.has(book.id) ? { kind: 'saved' } : undefined;
+    const gone = this.#gone.get(book.id);
+    const undo = this.#undo.isOff ? {} : { action: 'Undo' };
+    if (gone !== undefined) return { kind: 'deleted', book: { ...book, ...gone.changes }, ...undo };
+    if (edit !== undefined) {
+      const { kind, changes, isDeletion } = edit;
+      const unsaved = { action: kind === 'unsaved' ? 'Try again' : 'Compare' };
+      const settles = kind !== 'saving' ? unsaved : isDeletion ? undo : {};
+      const shown = { kind: isDeletion ? 'deleted' : kind, book: { ...book, ...changes } } as const;
+      return { ...shown, ...settles, ...(refused !== undefined && { refused }) };
     }
-    const { kind, changes } = edit;
-    const action = { saving: undefined, unsaved: 'Try again', changed: 'Compare' }[kind];
-    return {
-      kind,
-      book: { ...book, ...changes },
-      ...(action !== undefined && { action }),
-      ...(refused !== undefined && { refused }),
-    };
+    const corrects = FIELDS.find((field) => refused?.[field] !== undefined);
+    if (refused !== undefined && corrects !== undefined)
+      return { kind: 'unsaved', action: 'Correct', refused, corrects };
+    return this.#saved.has(book.id) ? { kind: 'saved' } : undefined;
   }
 
-  /**
-   * @param book as the person sees it.
-   * @returns takes this change back.
-   */
-  change(book: Book, changes: BookChanges): () => void {
-    const takeBack = this.#noteUndo(book, changes);
-    for (const field of FIELDS) if (field in changes) this.keep(book, field, undefined);
-    this.#begin(book, changes, takeBack);
-    return takeBack;
+  change(book: Book, changes: BookChanges): void {
+    for (const field of fieldsOf(changes)) this.keep(book, field, undefined);
+    this.#begin(book, changes);
   }
 
-  /** @returns takes a change back: the fields get the values of the book before it. */
-  #noteUndo(book: Book, changes: BookChanges): () => void {
-    const values = pick(
-      book,
-      FIELDS.filter((field) => field in changes),
-    );
-    const takeBack = () => {
-      const now = this.#now(book);
-      show(sentence`Taken back: ${bookText({ ...now, ...values })}`); // its row may be out of sight
-      this.#begin(now, values);
-    };
-    this.#undo.push(takeBack);
-    return takeBack;
+  /** Deletes a book as the person sees it, with what cannot be stored of it. */
+  delete(book: Book): void {
+    this.#refused.delete(book.id);
+    this.#begin(book, {}, true);
   }
 
   /** Keeps a text that cannot be stored in the row of its book; undefined gives it up. */
@@ -120,17 +100,13 @@ export class Edits {
     this.onRow(id);
   }
 
-  #begin(book: Book, changes: BookChanges, ...takeBacks: (() => void)[]): void {
+  #begin(book: Book, changes: BookChanges, isDeletion = false): void {
     const earlier = this.#edits.get(book.id);
-    this.#set({
-      before: earlier?.before ?? book,
-      changes: { ...earlier?.changes, ...changes },
-      unanswered: earlier?.unanswered ?? [],
-      takeBacks: [...(earlier?.takeBacks ?? []), ...takeBacks],
-      kind: 'saving',
-    });
+    const { before, unanswered } = earlier ?? { before: book, unanswered: [] };
+    const edit = { before, changes: { ...earlier?.changes, ...changes }, unanswered, isDeletion };
     // A change that is on its way takes later ones with it when it has been answered.
-    if (earlier?.kind !== 'saving') this.#start(book.id);
+    if (earlier?.kind === 'saving') this.#set({ ...edit, kind: 'saving' });
+    else this.#send(edit);
   }
 
   #set(edit: Edit): void {
@@ -143,68 +119,67 @@ export class Edits {
     this.onRow(id);
   }
 
-  /** Forgets changes that were not stored: there is nothing to undo. */
-  #discard({ before: { id }, takeBacks }: Edit): void {
-    for (const takeBack of takeBacks) this.#undo.drop(takeBack);
-    this.#forget(id);
+  /** Waits for all that is on its way. @returns the title of a book with changes that are not stored yet. */
+  async settled(): Promise<string | undefined> {
+    while (this.#storing.size > 0) await Promise.all(this.#storing.values());
+    const [left] = this.#edits.values();
+    return left && titleOf(left.before);
   }
 
-  /**
-   * Stores the changes of a book that is to be deleted: they may be stored already, and then it is no longer as it was.
-   * @returns undefined if none of them is left; else why.
-   */
-  async finish(id: number): Promise<Edit['kind'] | undefined> {
+  /** Shows a book as it is by now; undefined if it is gone, with changes that are not stored. */
+  restore(id: number, book: Book | undefined, changes?: BookChanges): void {
+    if (book === undefined) {
+      this.#gone.set(id, { at: performance.now(), changes });
+      this.#shelf.remove(id);
+    } else {
+      this.#gone.delete(id);
+      this.#shelf.replace(id, book);
+    }
+    this.onRow(id);
+    this.onStored();
+  }
+
+  /** A book was taken back here. Changes that have waited for this are of the book as it is now. */
+  takenBack(id: number, book: Book | undefined, changes?: BookChanges): void {
     const edit = this.#edits.get(id);
-    if (edit?.kind === 'unsaved') this.#again(edit);
-    await this.#storing.get(id);
-    return this.#edits.get(id)?.kind;
+    if (edit !== undefined && book !== undefined) this.#edits.set(id, { ...edit, before: book });
+    this.restore(id, book);
+    if (book !== undefined && changes !== undefined) this.change(book, changes);
   }
 
-  /** Gives up what cannot be stored of a book, which is to be deleted. */
-  giveUp(id: number): void {
-    this.#refused.delete(id);
-  }
-
-  /** A book that was deleted has been stored again, with another id: earlier changes are taken back there. */
-  follow(id: number, book: Book): void {
-    this.#latest.set(id, book).set(book.id, book);
-  }
-
-  /** The id that a book has now. */
-  idOf(id: number): number {
-    const now = this.#latest.get(id)?.id ?? id;
-    return now === id ? id : this.idOf(now);
-  }
-
-  /** A book as the service last answered it, under the id that it has now. */
-  #now(book: Book): Book {
-    return this.#latest.get(this.idOf(book.id)) ?? book;
+  /** Forgets the books that were gone before that moment: a search that began then does not find them. */
+  forgetGone(before: number): void {
+    for (const [id, { at }] of this.#gone) if (at < before) this.#gone.delete(id);
   }
 
   /** Tries all changes again that could not be stored. Call it when the service answers again. */
   retry(): void {
-    for (const edit of this.#edits.values()) if (edit.kind === 'unsaved') this.#again(edit);
+    for (const edit of this.#edits.values()) if (edit.kind === 'unsaved') this.#send(edit);
   }
 
-  #again(edit: Edit): void {
+  #send(edit: Omit<Edit, 'kind'>): void {
+    const { id } = edit.before;
     this.#set({ ...edit, kind: 'saving' });
-    this.#start(edit.before.id);
-  }
-
-  #start(id: number): void {
     const storing = this.#store(id).finally(() => this.#storing.delete(id));
     this.#storing.set(id, storing);
   }
 
-  /** Stores the changes of a book, until none is left or they cannot be stored. */
+  /** Stores the changes of a book, and then its deletion, until none is left or they cannot be stored. */
   async #store(id: number): Promise<void> {
     for (;;) {
+      await this.#undo.idle;
       const edit = this.#edits.get(id);
       if (edit?.kind !== 'saving') return;
       const { before, changes } = edit;
+      const options = { expected: before };
       try {
-        const options = { expected: before };
-        this.#stored(await this.#session.call((catalogue) => catalogue.update(id, changes, options)), edit);
+        if (fieldsOf(changes).length > 0) {
+          const update = (catalogue: BookCatalogue) => catalogue.update(id, changes, options);
+          this.#stored(await this.#session.call(update), edit);
+        } else {
+          const isOwn = await this.#session.call((catalogue) => catalogue.remove(id, options));
+          this.#deleted(before, isOwn ? before : {});
+        }
       } catch (error) {
         const now = this.#edits.get(id);
         if (now !== undefined) this.#failed(now, changes, error);
@@ -212,25 +187,35 @@ export class Edits {
     }
   }
 
-  /** The book is stored, with the changes of this edit; others may have been made meanwhile. */
-  #stored(book: Book, { changes, takeBacks: stored }: Edit): void {
+  /** @param before the book in the log before it was deleted: any, if somebody else may have done that. */
+  #deleted(book: Book, before: State, changes?: BookChanges): void {
     const { id } = book;
-    this.#latest.set(id, book);
+    this.#undo.push({ id, name: titleOf(book), before, after: null, changes });
+    this.#edits.delete(id);
+    this.#refused.delete(id);
+    this.restore(id, undefined, changes);
+    const [key, row] = this.#undo.isOff ? ['', ''] : HINTS;
+    if (changes === undefined) announce(`Deleted ${titleOf(book)}. ${key}`);
+    else show([...sentence`Somebody else has deleted “${titleOf(book)}”. `, row]);
+  }
+
+  /** Fields of a book have been stored. */
+  #note(before: Book, after: Book, fields: readonly Field[]): void {
+    const states = { before: pick(before, fields), after: pick(after, fields) };
+    if (fields.length > 0) this.#undo.push({ id: after.id, name: titleOf(after), ...states });
+  }
+
+  /** The book is stored, with the changes of this edit; others may have been made meanwhile. */
+  #stored(book: Book, { before, changes }: Edit): void {
+    const { id } = book;
     this.#shelf.replace(id, book);
+    this.#note(before, book, fieldsOf(changes));
     const now = this.#edits.get(id);
-    if (now !== undefined && now.changes !== changes) {
-      const later = FIELDS.filter((field) => field in now.changes && now.changes[field] !== book[field]);
-      if (later.length > 0) {
-        const takeBacks = now.takeBacks.filter((takeBack) => !stored.includes(takeBack));
-        this.#set({
-          before: book,
-          changes: pick(now.changes, later),
-          unanswered: [],
-          takeBacks,
-          kind: 'saving',
-        });
-        return;
-      }
+    const { changes: all = {} } = now ?? {};
+    const later = fieldsOf(all).filter((field) => all[field] !== book[field]);
+    if (now !== undefined && (later.length > 0 || now.isDeletion)) {
+      this.#set({ ...now, before: book, changes: pick(all, later), unanswered: [] });
+      return;
     }
     this.#saved.add(id);
     setTimeout(() => {
@@ -239,50 +224,54 @@ export class Edits {
     }, SAVED_TIME);
     this.#forget(id);
     announce('Saved');
-    this.onStored(book);
+    this.onStored();
   }
 
   /** @param sent the changes that were sent; others may have been made meanwhile. */
   #failed(edit: Edit, sent: BookChanges, error: unknown): void {
-    const { before, changes } = edit;
-    const { id } = before;
+    const { before, changes, isDeletion } = edit;
+    const done = isDeletion ? 'deleted' : 'stored';
     if (error instanceof BookChanged && error.current !== undefined) {
       this.#changedBySomebodyElse(edit, error.current);
     } else if (isRefusal(error) && error.status === 404) {
-      this.#edits.delete(id);
-      this.#refused.delete(id);
-      this.onGone({ ...before, ...changes });
+      this.#deleted(before, {}, isDeletion ? undefined : changes);
     } else if (isRefusal(error) && error.status === 200) {
       this.#set({ ...edit, kind: 'unsaved' }); // until the person tries again: the next answer is no other
-      show([...sentence`“${titleOf(before)}” is not stored. `, ALTERED]);
+      say(before, `is not ${done}. ${ALTERED}`);
     } else if (isRefusal(error)) {
-      this.#discard(edit);
-      show([...sentence`“${titleOf(before)}” was not changed: `, `${error.message}.`]);
+      this.#forget(before.id); // there is nothing to undo
+      say(before, `was not ${done}: ${error.message}.`);
     } else {
       this.#set({ ...edit, unanswered: [...edit.unanswered, sent], kind: 'unsaved' });
     }
   }
 
   #changedBySomebodyElse(edit: Edit, theirs: Book): void {
-    const { before, changes, unanswered } = edit;
-    const fields = FIELDS.filter((field) => field in changes);
+    const { before, changes, unanswered, isDeletion } = edit;
+    const fields = fieldsOf(changes);
     const own = [before, changes, ...unanswered];
+    const isOwn = (field: Field) => own.some((one) => one[field] === theirs[field]);
     this.#shelf.replace(before.id, theirs);
-    if (fields.every((field) => theirs[field] === changes[field])) {
+    if (isDeletion && !FIELDS.every(isOwn)) {
+      say(before, 'was not deleted: somebody else has changed it.');
+      if (fields.length === 0) this.#forget(before.id);
+      else this.#set({ ...edit, isDeletion: false }); // which comes back here
+    } else if (fields.every((field) => theirs[field] === changes[field])) {
       this.#stored(theirs, edit); // an answer was lost, or somebody else had the same idea
-    } else if (fields.every((field) => own.some((one) => one[field] === theirs[field]))) {
+    } else if (fields.every(isOwn)) {
+      const arrived = fields.filter((field) => theirs[field] !== before[field]); // of changes whose answers were lost
+      this.#note(before, theirs, arrived);
       this.#set({ ...edit, before: theirs, kind: 'saving' }); // other fields: both changes are kept
     } else {
-      this.#set({ ...edit, kind: 'changed', theirs });
-      this.#askWhich(before.id);
+      const asked = { ...edit, kind: 'changed', theirs } as const;
+      this.#set(asked);
+      void this.#askWhich(asked);
     }
   }
 
   /** Shows both texts, unless the person is busy in another dialog: the button in the row also asks. */
-  #askWhich(id: number): void {
-    const { before, theirs, changes } = this.#edits.get(id) ?? {};
-    if (before === undefined || theirs === undefined || document.querySelector('dialog[open]') !== null)
-      return;
+  async #askWhich({ before, changes, theirs = before }: Edit): Promise<void> {
+    if (document.querySelector('dialog[open]') !== null) return;
     const mine = { ...theirs, ...changes };
     const rows = FIELDS.filter((field) => mine[field] !== theirs[field]).map((field) => {
       const cells = [before, theirs, mine].map((book) =>
@@ -291,34 +280,27 @@ export class Edits {
       return make('tr', {}, make('th', { scope: 'row' }, FIELD_NAMES[field]), ...cells);
     });
     find('#conflict-fields').replaceChildren(...rows);
-    this.#asked = id;
-    conflict.showModal();
+    const kept = await ask(find('#conflict'));
+    const edit = this.#edits.get(theirs.id);
+    if (edit?.kind !== 'changed') return;
+    if (kept === 'mine') this.#send({ ...edit, before: theirs });
+    if (kept !== 'theirs') return;
+    this.#forget(theirs.id);
+    announce('Theirs was kept');
   }
 
-  #settleConflict(isMine: boolean): void {
-    conflict.close();
-    refocus();
-    const edit = this.#edits.get(this.#asked ?? 0);
-    if (edit?.theirs === undefined) return;
-    if (isMine) {
-      for (const takeBack of edit.takeBacks) this.#undo.drop(takeBack);
-      const takeBacks = [this.#noteUndo(edit.theirs, edit.changes)]; // to theirs, which stood there
-      this.#again({ ...edit, before: edit.theirs, takeBacks });
-    } else {
-      this.#discard(edit);
-      announce('Theirs was kept');
-    }
-  }
-
-  /** The button in the row of a book with changes that are not stored. */
-  settle({ id }: Book): void {
-    const edit = this.#edits.get(id);
-    if (edit?.kind === 'unsaved') this.#again(edit);
-    else this.#askWhich(id);
+  /** The button in the row of a book. */
+  settle(book: Book): void {
+    const edit = this.#edits.get(book.id);
+    if (edit?.kind === 'unsaved') this.#send(edit);
+    else if (edit?.kind === 'changed') void this.#askWhich(edit);
+    else void this.#undo.bringBack(book);
   }
 }
 
-/** The values of some fields. */
-function pick(from: BookChanges, fields: readonly Field[]): BookChanges {
-  return Object.fromEntries(fields.map((field) => [field, from[field]]));
-}
+const say = (book: Book, text: string) => show([...sentence`“${titleOf(book)}” `, text]);
+
+const fieldsOf = (changes: BookChanges) => FIELDS.filter((field) => field in changes);
+
+const pick = (from: BookChanges, fields: readonly Field[]): BookChanges =>
+  Object.fromEntries(fields.map((field) => [field, from[field]]));

@@ -1,51 +1,174 @@
-// Owns: the order in which changes and deletions are taken back, the latest one first, however old they are.
+// Owns: what this person did, in order, and taking it back by the service's log, the latest first; and redo. It is kept in the tab,
+// so that it survives a reload.
+// Does not: overwrite what others have changed since: the service leaves that.
 
+import type { Book, BookChanges, UndoRequest } from '../../client/src/book-catalogue.ts';
+import { Log, type State, type TakenBack, type TakingBack } from '../catalogue/log.ts';
+import { Complaint } from '../catalogue/persist.ts';
+import { randomKey } from '../catalogue/request-key.ts';
+import type { Session } from '../catalogue/session.ts';
+import { sentence } from '../elements/dom.ts';
 import { show } from '../elements/messages.ts';
+import { keep, kept } from '../elements/storage.ts';
+import { counted, numberText, titleOf } from '../elements/text.ts';
 
-/** Resolves when it is done, or has failed and can be tried again. */
-type TakeBack = () => void | Promise<void>;
+/** Something that a person did. */
+interface Done {
+  /** What it is called in messages. */
+  readonly name: string;
+  /** The book, if it is one, and what changed of it: null where there was none. */
+  readonly id?: number;
+  readonly before?: State;
+  readonly after?: State;
+  /** What is to be stored once the book is back. */
+  readonly changes?: BookChanges | undefined;
+  /** Its number in the log, as soon as that is known. */
+  change?: number | undefined;
+  /** Of the attempt to take it back: a repetition has the same one, even after a reload. */
+  key?: string;
+}
+
+/** What was done, and what was taken back. */
+type Side = 'done' | 'undone';
+
+const MOST = 100;
 
 export class Undo {
-  readonly #entries: TakeBack[] = [];
+  /** Waits for what is on its way. @returns the title of a book with changes that are not stored yet. */
+  settled: () => Promise<string | undefined> = async () => undefined;
+  /** Called after books have changed: with the book as it is now, without one if it is gone, without an id if they are several. */
+  onTakenBack: (id?: number, book?: Book, changes?: BookChanges) => void = () => {};
+  /** The catalogue is known to have no log. */
+  isOff = false;
+  /** What is being taken back: a change waits for it. */
+  idle: Promise<void> = Promise.resolve();
+  readonly #session: Session;
+  readonly #log: Log;
+  readonly #stacks: Readonly<Record<Side, Done[]>> = { done: [], undone: [] };
+  #queue: Promise<unknown> = Promise.resolve();
   #running = 0;
+  /** The latest message, and how many changes of which side it is about. */
+  #said: { readonly message?: HTMLElement; readonly count: number; readonly side?: Side } = { count: 0 };
 
-  /** Something is being taken back. What comes next may need it, such as a book that is stored again. */
-  get isBusy(): boolean {
-    return this.#running > 0;
+  constructor(session: Session) {
+    this.#session = session;
+    this.#log = new Log(session);
+    Object.assign(this.#stacks, JSON.parse(kept('sessionStorage', 'undo') || '{}'));
+    addEventListener('beforeunload', (event) => {
+      if (this.#running > 0) event.preventDefault(); // the browser asks whether to stay
+    });
   }
 
-  push(takeBack: TakeBack): void {
-    this.#entries.push(takeBack);
+  /** Whether anything can be taken back. */
+  async isPossible(): Promise<boolean> {
+    const isKept = await this.#log.isKept();
+    this.isOff = !isKept;
+    return isKept;
   }
 
-  /** Forgets what has been taken back in another way, or did not happen. */
-  drop(takeBack: TakeBack): void {
-    const at = this.#entries.lastIndexOf(takeBack);
-    if (at >= 0) this.#entries.splice(at, 1);
+  /** Notes what a person did. */
+  push(done: Done): void {
+    this.#stacks.done.push(done);
+    this.#stacks.undone.length = 0;
+    this.#save();
   }
 
-  /** Takes one thing back, whatever came after it. */
-  runThis(takeBack: TakeBack): void {
-    this.drop(takeBack);
-    void this.#carryOut(takeBack);
+  /** Forgets everything: the next person at this tab did not do it. */
+  forget(): void {
+    for (const stack of Object.values(this.#stacks)) stack.length = 0;
+    this.#save();
   }
 
-  async run(): Promise<void> {
-    if (this.isBusy) {
-      show('The latest change is still being taken back. Try again in a moment.');
-      return;
-    }
-    const takeBack = this.#entries.pop();
-    if (takeBack === undefined) show('There is nothing to undo');
-    else await this.#carryOut(takeBack);
+  #save(): void {
+    for (const stack of Object.values(this.#stacks)) stack.splice(0, Math.max(0, stack.length - MOST));
+    keep('sessionStorage', 'undo', JSON.stringify(this.#stacks));
   }
 
-  async #carryOut(takeBack: TakeBack): Promise<void> {
+  /** Takes back what was done last, to any book or to one. */
+  run(id?: number): Promise<void> {
+    return this.#enqueue('done', (one) => id === undefined || one.id === id);
+  }
+
+  redo(): Promise<void> {
+    return this.#enqueue('undone', () => true);
+  }
+
+  /** Brings a book back that is gone, whoever has deleted it. */
+  bringBack(book: Book): Promise<void> {
+    const gone = { id: book.id, name: titleOf(book), before: {}, after: null };
+    return this.#enqueue('done', ({ id, after }) => id === gone.id && after === null, gone);
+  }
+
+  /**
+   * Takes changes back that a person has chosen, whoever made them, and waits until that is complete.
+   * @param name what they are called in messages.
+   * @throws Complaint when the log does not have them.
+   */
+  async takeBack(request: UndoRequest, name: string, taking?: TakingBack): Promise<TakenBack> {
+    const taken = await this.#log.takeBack(request, taking);
+    if (taken.change !== null) this.push({ name, change: taken.change });
+    this.onTakenBack();
+    return taken;
+  }
+
+  /** One after the other: what comes next may need it, such as a book that comes back. */
+  async #enqueue(side: Side, isWanted: (one: Done) => boolean, otherwise?: Done): Promise<void> {
+    if (this.#session.reach !== 'here') return void show(`${this.#session.trouble} Nothing was taken back.`);
     this.#running += 1;
-    try {
-      await takeBack();
-    } finally {
+    const work = async () => {
+      const isPossible = await this.isPossible();
+      const unsaved = await this.settled();
+      const found = this.#stacks[side].findLast(isWanted) ?? otherwise;
+      if (!isPossible) show('This catalogue keeps no history: nothing can be taken back.');
+      else if (unsaved !== undefined) show(sentence`“${unsaved}” has a change that is not stored yet.`);
+      else if (found === undefined) show(`There is nothing to ${side === 'done' ? 'undo' : 'redo'}`);
+      else this.idle = this.#carryOut(side, found);
+      await this.idle;
       this.#running -= 1;
+    };
+    this.#queue = this.#queue.then(work);
+    await this.#queue;
+  }
+
+  async #carryOut(side: Side, found: Done): Promise<void> {
+    const { id, name, before = {}, after = {} } = found;
+    const onProgress = (done: number, total: number) =>
+      this.#say(`${numberText(done)} of ${counted(total, 'book')} …`);
+    try {
+      if (id !== undefined) found.change ??= await this.#log.changeOf(id, before, after);
+      const { change, key = randomKey() } = found;
+      if (change === undefined) throw new Complaint('The log does not have this change any more.');
+      found.key = key;
+      this.#save();
+      const taken = await this.#log.takeBack({ change }, { idempotencyKey: key, onProgress });
+      const book = id && (await this.#log.find(id));
+      if (taken.change !== null) {
+        const { key: _, changes: __, ...back } = { ...found, change: taken.change };
+        this.#stacks[side === 'done' ? 'undone' : 'done'].push(back);
+        this.#sayTaken(side, name);
+      } else if (taken.left > 0)
+        show(sentence`“${name}” stays as it is: somebody else has changed it since.`);
+      else show(sentence`“${name}” is as it was already.`);
+      this.onTakenBack(id, book || undefined, found.changes);
+    } catch (error) {
+      show([...sentence`“${name}” stays as it is. `, `${error instanceof Error ? error.message : error}`]);
     }
+    const stack = this.#stacks[side];
+    if (stack.includes(found)) stack.splice(stack.indexOf(found), 1);
+    this.#save();
+  }
+
+  /** One message counts those that follow one another. */
+  #sayTaken(side: Side, name: string): void {
+    const isNext = this.#said.message?.isConnected && this.#said.side === side;
+    const count = isNext ? this.#said.count + 1 : 1;
+    const one = side === 'done' ? sentence`Taken back: ${name}` : sentence`Made again: ${name}`;
+    const many = `${numberText(count)} changes ${side === 'done' ? 'taken back' : 'made again'}`;
+    this.#say(count === 1 ? one : many);
+    this.#said = { ...this.#said, side, count };
+  }
+
+  #say(text: Parameters<typeof show>[0]): void {
+    this.#said = { ...this.#said, message: show(text, undefined, this.#said.message) };
   }
 }

@@ -32,8 +32,21 @@ export function announce(text: string): void {
   });
 }
 
-/** Shows a message, and announces it. */
-export function show(message: string | readonly (string | Node)[], action?: Action): void {
+/**
+ * Shows a message, and announces it.
+ * @param earlier a message that gets another text instead, if it is still in sight.
+ */
+export function show(
+  message: string | readonly (string | Node)[],
+  action?: Action,
+  earlier?: HTMLElement,
+): HTMLElement {
+  let text: Element = make('span', {}, ...(typeof message === 'string' ? [message] : message));
+  announce(text.textContent);
+  if (earlier?.isConnected) {
+    earlier.firstElementChild?.replaceWith(text);
+    return earlier;
+  }
   const remove = () => {
     const hadFocus = element.contains(document.activeElement);
     element.remove();
@@ -49,14 +62,15 @@ export function show(message: string | readonly (string | Node)[], action?: Acti
     { type: 'button', class: 'icon', 'aria-label': 'Dismiss', click: remove },
     icon('close-icon'),
   );
-  const text = make('span', {}, ...(typeof message === 'string' ? [message] : message));
   const element = make('div', { class: 'message' }, text, button, close);
   place.append(element);
   while (place.children.length > MOST) place.firstElementChild?.remove();
-  announce(text.textContent);
   const expire = () => {
-    if (element.matches(':hover, :focus-within')) setTimeout(expire, SHOWN);
-    else remove();
+    const latest = element.firstElementChild ?? text;
+    if (latest === text && !element.matches(':hover, :focus-within')) return remove();
+    text = latest;
+    setTimeout(expire, SHOWN);
   };
   setTimeout(expire, SHOWN);
+  return element;
 }

@@ -3,8 +3,10 @@
 // Does not: store anything before a person has seen the check.
 
 import type { ImportInShort, ImportReport } from '../../client/src/book-catalogue.ts';
-import { Complaint, type Going, Imports, type Options } from '../catalogue/imports.ts';
+import { type Going, Imports, type Options } from '../catalogue/imports.ts';
+import { Complaint } from '../catalogue/persist.ts';
 import type { Session } from '../catalogue/session.ts';
+import type { Undo } from '../changes/undo.ts';
 import { button, find, icon, make, warning } from '../elements/dom.ts';
 import { show as showMessage } from '../elements/messages.ts';
 import { type Progress, ProgressView } from '../elements/progress.ts';
@@ -19,9 +21,13 @@ const OPTIONS: Options = { ids: 'new', doubtful: 'skip' };
 const NOT_TEXT =
   'This file is not text. If it is a spreadsheet, save it as CSV in UTF-8, and choose that file.';
 
+/** An import that continues, or books that are taken back. */
+type Work = Going | { readonly phase: 'undoing'; readonly done: number; readonly total: number };
+
 export class ImportDialog {
   readonly #dialog = find<HTMLDialogElement>('#import');
   readonly #imports: Imports;
+  readonly #undo: Undo;
   readonly #onStored: () => void;
   readonly #steps = this.#dialog.querySelectorAll('.steps li');
   readonly #content = find('#import-content');
@@ -31,9 +37,10 @@ export class ImportDialog {
   /** Aborted when nobody needs the present work any more. */
   #work = new AbortController();
 
-  /** @param onStored is called when books were added or removed. */
-  constructor(session: Session, onStored: () => void) {
+  /** @param onStored is called when books were added. */
+  constructor(session: Session, undo: Undo, onStored: () => void) {
     this.#imports = new Imports(session);
+    this.#undo = undo;
     this.#onStored = onStored;
     const dialog = this.#dialog;
     find('#import-close').addEventListener('click', () => {
@@ -181,16 +188,16 @@ export class ImportDialog {
 
   async #takeBack({ import: number, name }: ImportInShort): Promise<void> {
     this.#end();
-    const { signal } = new AbortController();
     const view = new ProgressView(`Taking back ${name ?? 'an import'}`, this.#status);
     this.#show(2, view.heading, ...view.parts);
     try {
-      const [removed, left] = await this.#watch(view, (onProgress) =>
-        this.#imports.takeBack(number, { signal, onProgress }),
+      const { undone, left } = await this.#watch(view, (onProgress) =>
+        this.#undo.takeBack({ event: number }, name ?? 'an import', {
+          onProgress: (done, total) => onProgress({ phase: 'undoing', done, total }),
+        }),
       );
-      const facts = [`${counted(removed, 'book was', 'books were')} removed.`];
+      const facts = [`${counted(undone, 'book was', 'books were')} removed.`];
       if (left > 0) facts.push(`${counted(left, 'book stays', 'books stay')}: changed since the import.`);
-      this.#onStored();
       if (view.heading.isConnected) this.#showEnd(facts);
     } catch (error) {
       if (view.heading.isConnected) this.#chooseFile(messageOf(error));
@@ -200,10 +207,10 @@ export class ImportDialog {
   /** Shows how far work is, until it has ended. */
   #watch<Result>(
     view: ProgressView,
-    work: (onProgress: (going: Going) => void) => Promise<Result>,
+    work: (onProgress: (going: Work) => void) => Promise<Result>,
   ): Promise<Result> {
     let now = { done: 0, total: undefined as number | undefined, text: '' };
-    const onProgress = (going: Going) => {
+    const onProgress = (going: Work) => {
       now = progressOf(going);
     };
     return view.watch(work(onProgress), () => ({ ...now, trouble: this.#imports.trouble }));
@@ -238,7 +245,7 @@ export class ImportDialog {
   }
 }
 
-function progressOf(going: Going): Omit<Progress, 'trouble'> {
+function progressOf(going: Work): Omit<Progress, 'trouble'> {
   const part = (done: number, total: number, what: string) => {
     return { done, total, text: `${Math.floor((100 * done) / total)} % of the file is ${what}.` };
   };

@@ -160,13 +160,6 @@ export class Shelf {
     this.#hasMoved ||= this.placeOf(id) !== undefined;
   }
 
-  /** A book that was removed is stored again, with another id. It is shown in its old place. */
-  putBack(id: number, book: Book): void {
-    this.#hasMoved = true;
-    this.replace(id, book);
-    this.#changed.set(book.id, { book, at: performance.now() });
-  }
-
   /** Requests the books of these places that are not known. Requests for places far away are given up. */
   want(from: number, to: number): void {
     this.#wanted = [from, to];

@@ -243,7 +243,7 @@ describePage('the librarians’ page for everybody', ({ openCatalogue }) => {
     for (const [change, text] of [
       [() => keyboard.edit(page, 'Emma', 'year', '1816'), 'Saved'],
       [() => keyboard.delete(page, 'Emma'), 'Deleted Emma. Control Z brings it back.'],
-      [() => page.keyboard.press('Control+z'), 'Emma was kept'],
+      [() => page.keyboard.press('Control+z'), 'Taken back: Emma'],
       [() => keyboard.search(page, 'zzz'), '0 books found'],
     ] as const) {
       await change();

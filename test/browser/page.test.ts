@@ -47,7 +47,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
       await way.delete(page, 'Pride and Prejudice');
       await way.press(page, 'Pride and Prejudice', 'Undo');
       await way.delete(page, 'Persuasion');
-      await way.search(page, 'emma'); // another search sends the deletion
+      await way.search(page, 'emma'); // another search
       await shown(page, ['Emma']);
       await waitUntil(async () => (await client.list()).length === BOOKS.length);
       const emma = { id: 7, title: 'Emma', author: 'J. Austen', year: 1816 };

@@ -1,0 +1,49 @@
+// Owns: repeating a request until the catalogue answers it, and why one cannot succeed, in words.
+
+import { CatalogueError } from '../../client/src/book-catalogue.ts';
+import { isRefusal } from './refusal.ts';
+
+/** It cannot continue. The message is for the person at the page. */
+export class Complaint extends Error {}
+
+/** Milliseconds between two attempts. */
+export const PAUSE = 1000;
+
+type Reasons = Readonly<Record<number, string>>;
+
+/**
+ * Repeats work until the catalogue answers.
+ * @param reasons why it refuses the work, by the status of its answer.
+ * @param check is called before each repetition, which it may prevent.
+ * @throws Complaint when the catalogue refuses it; the reason of the signal.
+ */
+export async function persist<Result>(
+  signal: AbortSignal | undefined,
+  work: () => Promise<Result>,
+  reasons: Reasons = {},
+  check: () => unknown = () => {},
+): Promise<Result> {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof CatalogueError)) throw error;
+      if (error.status === 413 || isRefusal(error)) throw complaintOf(error, reasons);
+    }
+    await check();
+    await pause(PAUSE, signal);
+  }
+}
+
+/** @param reasons see `persist`. */
+export function complaintOf(
+  { status = 0, message }: Pick<CatalogueError, 'status' | 'message'>,
+  reasons: Reasons,
+): Complaint {
+  return new Complaint(reasons[status] ?? `The catalogue refuses this: ${message}.`);
+}
+
+export async function pause(time: number, signal: AbortSignal | undefined): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, time));
+  signal?.throwIfAborted();
+}
