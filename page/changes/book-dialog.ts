@@ -28,6 +28,7 @@ const same = find('#book-same');
 export interface BookEvents {
   change(book: Book, changes: NewBook): void;
   delete(book: Book): void;
+  history(book: Book): void;
   /** A book has been added. */
   added(book: Book): void;
 }
@@ -57,10 +58,12 @@ export class BookDialog {
     });
     // Not a second submit button: Enter in a field presses the first one of them.
     find('#book-another').addEventListener('click', () => void this.#submit(true));
-    find('#book-delete').addEventListener('click', () => {
-      dialog.close();
-      if (this.#book !== undefined) this.#events.delete(this.#book);
-    });
+    for (const action of ['delete', 'history'] as const) {
+      find(`#book-${action}`).addEventListener('click', () => {
+        dialog.close();
+        if (this.#book !== undefined) this.#events[action](this.#book);
+      });
+    }
     dialog.addEventListener('close', () => this.#lookup.abort());
     addEventListener('beforeunload', (event) => {
       if (dialog.open && this.#typedTexts().length > 0) event.preventDefault();
@@ -85,6 +88,7 @@ export class BookDialog {
     this.#before = textsOfInputs();
     find('#book-heading').textContent = book === undefined ? 'Add a book' : 'Change the book';
     find('#book-delete').hidden = book === undefined;
+    find('#book-history').hidden = book === undefined;
     find('#book-another').hidden = book !== undefined;
     find('#book-save').textContent = book === undefined ? 'Add' : 'Save';
     this.#complain(undefined);

@@ -1,7 +1,7 @@
 // Owns: the chips above the list: those that narrow or order what is shown, and how many books lack something.
 
 import type { Session } from '../catalogue/session.ts';
-import { find } from '../elements/dom.ts';
+import { find, icon, make } from '../elements/dom.ts';
 import { numberText } from '../elements/text.ts';
 import { countOf, WITHOUT_AUTHOR, WITHOUT_YEAR } from './figures.ts';
 import { ALL, type View, yearIn } from './view.ts';
@@ -9,7 +9,7 @@ import { ALL, type View, yearIn } from './view.ts';
 /** Milliseconds after a change before it is counted again what is missing. */
 const COUNT_PAUSE = 500;
 
-type ChipName = 'newest' | 'no-year' | 'no-author' | 'year';
+type ChipName = 'newest' | 'no-year' | 'no-author' | 'year' | 'event';
 
 export class Chips {
   readonly #session: Session;
@@ -36,7 +36,15 @@ export class Chips {
     press('no-author', view.isAuthorless === true);
     press('year', view.year !== undefined && view.year !== 0);
     offer('year', year !== undefined);
+    press('event', view.event !== undefined);
+    if (view.event !== undefined && chip('event').textContent === '') this.nameEvent('One change');
+    offer('event', view.event !== undefined);
     for (const name of ['no-year', 'no-author'] as const) offer(name, this.#missing[name] > 0);
+  }
+
+  /** @param name of the event whose books are shown. */
+  nameEvent(...name: readonly (string | Node)[]): void {
+    chip('event').replaceChildren(make('span', {}, ...name), icon('close-icon'));
   }
 
   countSoon(): void {
@@ -80,18 +88,22 @@ function offer(name: ChipName, isUseful: boolean): void {
 
 /** What a chip shows when it is pressed. */
 function viewAfter(name: ChipName, view: View): View {
-  const { words, order, year, isAuthorless } = view;
+  const { event, ...others } = view;
+  const { words, order, year, isAuthorless } = others;
+  const kept = event === undefined ? {} : { event };
   switch (name) {
     case 'newest':
       return { ...view, order: order === '-id' ? ALL.order : '-id' };
+    case 'event':
+      return others;
     case 'no-year':
-      return { words, order, ...(year !== 0 && { year: 0 }) };
+      return { words, order, ...kept, ...(year !== 0 && { year: 0 }) };
     case 'no-author':
-      return { words, order, ...(!isAuthorless && { isAuthorless: true }) };
+      return { words, order, ...kept, ...(!isAuthorless && { isAuthorless: true }) };
     case 'year': {
       const found = yearIn(words);
-      if (found === undefined) return { words, order };
-      return { words: found.others, order, year: found.year };
+      if (found === undefined) return { words, order, ...kept };
+      return { words: found.others, order, ...kept, year: found.year };
     }
   }
 }

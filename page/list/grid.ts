@@ -30,6 +30,7 @@ export interface GridEvents {
   /** Edit a book in a dialog: there is no room in the row. */
   open(book: Book): void;
   delete(book: Book): void;
+  history(book: Book): void;
   /** The button of the row's state. */
   settle(book: Book): void;
   /** A character is being typed on a cell: it goes to the field that gets the focus. */
@@ -88,6 +89,11 @@ export class Grid {
   /** While a cell is a field: resolves when it is not. */
   get editing(): Promise<void> | undefined {
     return this.#editor.closing;
+  }
+
+  /** The book of the row that has the focus. */
+  get book(): Book | undefined {
+    return this.#placeOf(document.activeElement)?.row.book;
   }
 
   /** Closes the field, if there is one, as if the focus had left it. */
@@ -255,6 +261,7 @@ export class Grid {
   #act(action: string, index: number, book: Book): void {
     const { corrects } = this.#events.stateOf(book) ?? {};
     if (action === 'edit') this.#edit(index, 0);
+    else if (action === 'history') this.#events.history(book);
     else if (action === 'settle' && corrects !== undefined) {
       if (isOnPhone()) this.#open(book);
       else this.#edit(index, FIELDS.indexOf(corrects));

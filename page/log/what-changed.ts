@@ -1,0 +1,214 @@
+// Owns: the dialog "What changed": the events of the log by day, their books, and undo, also of all since a time.
+
+import type { CatalogueEvent, ChangedBook, EventName, UndoRequest } from '../../client/src/book-catalogue.ts';
+import type { Session } from '../catalogue/session.ts';
+import { button, find, make, warning } from '../elements/dom.ts';
+import { show as showMessage } from '../elements/messages.ts';
+import { counted, numberText } from '../elements/text.ts';
+import type { Undoing } from './undoing.ts';
+import { agoText, changeText, dayText, eventText, momentText, nameOf, timeText } from './words.ts';
+
+/** Events that are shown at once, and books of one. */
+const EVENTS = 20;
+const BOOKS = 100;
+
+/** Milliseconds. */
+const MINUTE = 60_000;
+
+const dialog = find<HTMLDialogElement>('#log');
+const content = find('#log-content');
+const status = find('#log-status');
+
+export interface WhatChangedEvents {
+  /** Show the books of an event in the list. */
+  show(event: EventName): void;
+  /** Show the history of a book. */
+  history(id: number): void;
+}
+
+export class WhatChanged {
+  readonly #session: Session;
+  readonly #undoing: Undoing;
+  readonly #events: WhatChangedEvents;
+  readonly #older = button('Older', () => void this.#load(true));
+  /** The days, and the lines of the last one. */
+  #days = make('div');
+  #lines = make('ul');
+  #rest: AsyncGenerator<CatalogueEvent> | undefined;
+
+  constructor(session: Session, undoing: Undoing, events: WhatChangedEvents) {
+    this.#session = session;
+    this.#undoing = undoing;
+    this.#events = events;
+    dialog.addEventListener('close', () => {
+      this.#rest = undefined;
+    });
+  }
+
+  open(): void {
+    find('#log-title').textContent = 'What changed';
+    if (!dialog.open) dialog.showModal();
+    void this.#begin();
+  }
+
+  /** @param outcome of an undo. */
+  async #begin(outcome = ''): Promise<void> {
+    this.#rest = undefined;
+    this.#days = make('div');
+    const note = make('p', { class: 'note', tabindex: -1 }, outcome);
+    const goBack = make('section');
+    goBack.append(button('Go back to a time …', () => this.#askTime(goBack), { class: 'link' }));
+    content.replaceChildren(
+      make('p', { class: 'hint' }, 'Everything that was changed, by anybody. An undo can be undone as well.'),
+      ...[note, this.#days, make('footer', {}, this.#older), goBack],
+    );
+    if (this.#undoing.isRunning) note.after(this.#undoing.place);
+    status.textContent = outcome;
+    if (outcome !== '') note.focus();
+    await this.#load(false);
+  }
+
+  /** @param isWanted by a person, who gets the focus back. */
+  async #load(isWanted: boolean): Promise<void> {
+    const days = this.#days;
+    const events: CatalogueEvent[] = [];
+    let trouble: Node | undefined;
+    this.#older.ariaDisabled = 'true';
+    try {
+      await this.#session.call(async (catalogue) => {
+        this.#rest ??= catalogue.events({ limit: EVENTS });
+        await take(this.#rest, EVENTS, events);
+      });
+    } catch {
+      this.#rest = undefined;
+      trouble = warning(this.#session.trouble || 'The catalogue does not answer.');
+    }
+    this.#older.ariaDisabled = null;
+    if (days !== this.#days) return; // it was opened again meanwhile
+    if (trouble !== undefined) {
+      const again = button('Try again', () => void this.#begin());
+      content.replaceChildren(trouble, make('footer', {}, again));
+      again.focus();
+      return;
+    }
+    for (const event of events) this.#add(event);
+    this.#older.hidden = events.at(-1)?.kind === 'beginning';
+    if (isWanted && this.#older.hidden) (days.lastElementChild as HTMLElement | null)?.focus();
+  }
+
+  #add(event: CatalogueEvent): void {
+    if (event.kind === 'beginning') {
+      const text = `What came before ${momentText(event.at)} is not known.`;
+      this.#days.append(make('p', { class: 'hint', tabindex: -1 }, text));
+      return;
+    }
+    const day = dayText(event.until);
+    if (this.#days.querySelector('h3:last-of-type')?.textContent !== day) {
+      this.#lines = make('ul', { class: 'events' });
+      this.#days.append(make('h3', {}, day), this.#lines);
+    }
+    this.#lines.append(this.#lineOf(event, event.event ?? 0));
+  }
+
+  #lineOf(event: CatalogueEvent, name: EventName): HTMLElement {
+    const heading = make('p', {}, make('b', {}, ...eventText(event)));
+    const text = heading.textContent;
+    const books = make('ul', {}, ...event.first.map((one) => this.#bookOf(one)));
+    const rest = this.#moreOf(event, name, books);
+    const show = button('Show', () => void this.#show(event, name, line), {
+      ...{ class: 'link', 'aria-label': `Show: ${text}` },
+    });
+    const undo = button('Undo', () => void this.#undo({ event: name }, text, line), {
+      ...{ class: 'link', 'aria-label': `Undo: ${text}` },
+    });
+    const [from, until] = [timeText(event.at), timeText(event.until)];
+    const time = make('time', { datetime: event.until }, from === until ? until : `${from} – ${until}`);
+    const line = make('li', {}, time, make('div', {}, heading, books, rest), make('div', {}, show, undo));
+    return line;
+  }
+
+  #bookOf(changed: ChangedBook): HTMLElement {
+    const open = () => this.#events.history(changed.id);
+    const name = button(nameOf(changed), open, { class: 'link', dir: 'auto', translate: 'no' });
+    return make('li', {}, name, ' ', ...changeText(changed));
+  }
+
+  /** The button for the books that are not shown yet; hidden if there are none. */
+  #moreOf({ books, first }: CatalogueEvent, name: EventName, list: HTMLElement): HTMLButtonElement {
+    let all: AsyncGenerator<ChangedBook> | undefined;
+    const click = async () => {
+      const found: ChangedBook[] = [];
+      const isFirst = all === undefined;
+      try {
+        await this.#session.call(async (catalogue) => {
+          all ??= catalogue.booksOfEvent(name, { limit: BOOKS });
+          await take(all, BOOKS, found);
+        });
+      } catch {
+        all = undefined; // it begins again
+        return;
+      }
+      const lines = found.map((one) => this.#bookOf(one));
+      if (isFirst) list.replaceChildren(...lines);
+      else list.append(...lines);
+      more.textContent = 'More';
+      more.hidden = found.length < BOOKS || list.children.length === books;
+      find('button', lines[isFirst ? first.length : 0] ?? list).focus();
+    };
+    const text = books === null ? 'All of them' : `All ${counted(books, 'book')}`;
+    const more = button(text, () => void click(), { class: 'link', hidden: books === first.length });
+    return more;
+  }
+
+  async #show(event: CatalogueEvent, name: EventName, line: HTMLElement): Promise<void> {
+    const { books } = event;
+    const work = this.#session.call((catalogue) => catalogue.count({ event: name }));
+    const count = await work.catch(() => undefined); // it takes the service too long, for example
+    if (!dialog.open) return;
+    if (count === 0) {
+      this.#undoing.say('None of these books is here now.', line);
+      return;
+    }
+    dialog.close();
+    this.#events.show(name);
+    if (books === null || count === undefined || count >= books) return;
+    const text = `${numberText(books - count)} of these ${counted(books, 'book')}`;
+    showMessage(`${text} are not here now: “What changed” lists them.`);
+  }
+
+  async #undo(request: UndoRequest, name: string, line: HTMLElement, asked?: string): Promise<void> {
+    const pressed = document.activeElement as HTMLElement | null;
+    const outcome = await this.#undoing.run(request, name, line, asked);
+    if (outcome === undefined) {
+      if (line.isConnected && !line.contains(document.activeElement)) pressed?.focus();
+      return;
+    }
+    if (dialog.open && this.#undoing.place.isConnected) await this.#begin(outcome);
+    else showMessage(outcome);
+  }
+
+  #askTime(section: HTMLElement): void {
+    const field = make('input', { id: 'log-time', type: 'datetime-local', required: true });
+    field.max = new Date(Date.now() - new Date().getTimezoneOffset() * MINUTE).toISOString().slice(0, -8);
+    const submit = (event: Event) => {
+      event.preventDefault();
+      const time = new Date(field.value);
+      const name = `All changes since ${momentText(time)}`;
+      void this.#undo({ since: time }, name, form, `${name} (${agoText(time)}):`);
+    };
+    const label = make('label', { for: field.id }, 'Go back to this time');
+    const check = make('button', { type: 'submit' }, 'Check');
+    const form = make('form', { submit }, label, field, make('footer', {}, check));
+    section.replaceChildren(form);
+    field.focus();
+  }
+}
+
+/** Adds the next of a list, up to a number. */
+async function take<Item>(list: AsyncGenerator<Item>, most: number, items: Item[]): Promise<void> {
+  while (items.length < most) {
+    const { value, done } = await list.next();
+    if (done) return;
+    items.push(value);
+  }
+}
