@@ -1,7 +1,8 @@
 // Owns: the parts of the page and what connects them: what is shown, the address, and what is said about it.
 
-import type { Book } from '../client/src/book.ts';
+import type { Book, BookChanges } from '../client/src/book.ts';
 import { termsOf } from '../src/books/words.ts';
+import { Log } from './catalogue/log.ts';
 import { Session } from './catalogue/session.ts';
 import { BookDialog } from './changes/book-dialog.ts';
 import { readFields } from './changes/book-fields.ts';
@@ -22,6 +23,11 @@ import { Grid } from './list/grid.ts';
 import { Place } from './list/place.ts';
 import { type Found, Shelf } from './list/shelf.ts';
 import { ALL, isFiltered, ORDERS, type Order, queryOf, searchesOf, type View, viewOf } from './list/view.ts';
+import { BookHistory } from './log/history.ts';
+import { Others } from './log/others.ts';
+import { Undoing } from './log/undoing.ts';
+import { WhatChanged } from './log/what-changed.ts';
+import { eventText } from './log/words.ts';
 
 /** Milliseconds after the last key before the service is asked. */
 const TYPING_PAUSE = 60;
@@ -38,6 +44,9 @@ const order = find<HTMLSelectElement>('#order');
 
 /** What is shown: the address, the arrow, the chips, the count and the rows change together, and with it. */
 let view = viewOf(new URL(location.href).searchParams);
+
+/** The event that is named above the list. */
+let named: string | undefined;
 
 /** What a person wants to see. It is shown when its books are here. */
 let wanted = view;
@@ -65,18 +74,22 @@ async function remove(book: Book): Promise<void> {
   edits.delete(book);
 }
 
+function change(book: Book, fields: BookChanges): void {
+  edits.change(book, fields);
+  const action = { label: 'Undo', run: () => void undo.run(book.id) };
+  showMessage(sentence`“${titleOf(book)}” was changed.`, undo.isOff ? undefined : action); // a phone has no Ctrl Z
+}
+
 const bookDialog = new BookDialog(session, {
-  change: (book, fields) => {
-    edits.change(book, fields);
-    const action = { label: 'Undo', run: () => void undo.run(book.id) };
-    showMessage(sentence`“${titleOf(book)}” was changed.`, undo.isOff ? undefined : action); // a phone has no Ctrl Z
-  },
+  change,
   delete: remove,
+  history: ({ id }) => bookHistory.open(id),
   added: (book) => {
     const run = () => {
       show({ ...ALL, order: '-id' });
       grid.focus();
     };
+    others.note(book.id, book);
     undo.push({ id: book.id, name: titleOf(book), before: null, after: book });
     showMessage(sentence`“${titleOf(book)}” was added.`, { label: 'Show', run });
     reload();
@@ -98,6 +111,7 @@ const grid = new Grid(root, shelf, {
   },
   open: (book) => bookDialog.change(book),
   delete: remove,
+  history: ({ id }) => bookHistory.open(id),
   settle: (book) => edits.settle(book),
   type: () => {
     words.focus();
@@ -106,8 +120,23 @@ const grid = new Grid(root, shelf, {
   moved: (first, isLong) => place.move(first, isLong),
 });
 
-const importDialog = new ImportDialog(session, undo, reload);
+const importDialog = new ImportDialog(session, undo, () => {
+  others.skip();
+  reload();
+});
 const exportDialog = new ExportDialog(session);
+
+const whatChanged = new WhatChanged(session, new Undoing(session, undo), {
+  show: (event) => show({ ...ALL, order: wanted.order, event: `${event}` }),
+  history: (id) => bookHistory.open(id),
+});
+const bookHistory = new BookHistory(new Log(session), undo, { change, all: () => whatChanged.open() });
+const others = new Others(session, shelf, {
+  editing: (id) => (grid.edited?.id === id ? grid.editing : undefined),
+  changed: (id, book) => edits.restore(id, book),
+  many: reload,
+  show: () => whatChanged.open(),
+});
 
 // What comes back from the service
 
@@ -121,14 +150,19 @@ shelf.onBooks = (from, to) => {
   if (shelf.isCounted) count();
 };
 edits.onRow = (id) => grid.refreshBook(id);
-edits.onStored = () => chips.countSoon();
+edits.onStored = (id, book) => {
+  others.note(id, book);
+  chips.countSoon();
+};
 undo.settled = () => edits.settled();
 undo.onTakenBack = (id, book, changes) => {
-  if (id !== undefined) edits.restore(id, book);
+  if (id === undefined) others.skip();
+  else edits.restore(id, book);
   if (book !== undefined && changes !== undefined) edits.change(book, changes);
   // It may stand among these books.
   if (id === undefined || (book !== undefined && shelf.placeOf(id) === undefined)) reload();
 };
+session.onForget = () => others.stop();
 session.onReach = (reach) => {
   const away = find('#away');
   away.hidden = reach === 'here';
@@ -220,8 +254,16 @@ function showControls(): void {
     header.ariaSort = view.order === field ? 'ascending' : view.order === `-${field}` ? 'descending' : 'none';
   }
   chips.draw(view);
+  if (view.event !== named) void nameEvent(view.event);
   const query = queryOf(view).toString();
   history.replaceState(null, '', query === '' ? location.pathname : `?${query}`);
+}
+
+/** Names the event whose books are shown. */
+async function nameEvent(event: string | undefined): Promise<void> {
+  named = event;
+  const found = event && (await session.call((catalogue) => catalogue.event(event)).catch(() => undefined));
+  if (found && view.event === event) chips.nameEvent(...eventText(found));
 }
 
 /** What is wanted, with the words as they are in the field: somebody may be typing them. */
@@ -276,6 +318,7 @@ const actions: Readonly<Record<string, () => void>> = {
   import: () => importDialog.open(),
   export: () =>
     exportDialog.open(isFiltered(view) ? shelf.shown : undefined, shelf.isCounted ? shelf.total : undefined),
+  log: () => whatChanged.open(),
   figures: () => void showFigures(session, show),
   keys: explainKeys,
   // Everything that the page has read goes with it.
@@ -303,6 +346,8 @@ listenToKeys({
   undo: () => void undo.run(),
   redo: () => void undo.redo(),
   add,
+  log: () => whatChanged.open(),
+  history: () => grid.book && bookHistory.open(grid.book.id),
   explain: explainKeys,
 });
 
@@ -327,4 +372,5 @@ if (matchMedia('(pointer: fine)').matches) words.focus();
 await search(false);
 announce(find('#count').textContent);
 void chips.count();
-void undo.isPossible(); // before it is needed
+if (await undo.isPossible()) void others.follow();
+else document.documentElement.dataset.log = 'off';

@@ -6,10 +6,10 @@ import {
   type BookState,
   type CatalogueEvent,
   type ChangedBook,
-  type EventName,
-  type UndoCheck,
   type Changes,
   changesOf,
+  type EventName,
+  type UndoCheck,
   type Undone,
   type UndoRequest,
 } from './changes.ts';
@@ -33,12 +33,12 @@ export type { Book, BookChanges, NewBook } from './book.ts';
 export type {
   BookState,
   CatalogueEvent,
-  ChangedBook,
-  EventName,
-  UndoCheck,
   Change,
+  ChangedBook,
   Changes,
+  EventName,
   LeftBook,
+  UndoCheck,
   Undone,
   UndoRequest,
 } from './changes.ts';
@@ -352,16 +352,27 @@ export class BookCatalogue {
     const answer = await this.#call({ method: 'POST', url, body: JSON.stringify(changes) }, options);
     return dataOf(answer, 200) as UndoCheck;
   }
-  async *#list<T>(path: string, limit: number | undefined, options?: CallOptions): AsyncGenerator<T, void, undefined> {
+  async *#list<T>(
+    path: string,
+    limit: number | undefined,
+    options?: CallOptions,
+  ): AsyncGenerator<T, void, undefined> {
     let cursor: string | undefined;
     do {
-      const answer = await this.#call({ method: 'GET', url: this.#at(path, queryOf({ limit, cursor })) }, options);
+      const answer = await this.#call(
+        { method: 'GET', url: this.#at(path, queryOf({ limit, cursor })) },
+        options,
+      );
       for (const one of dataOf(answer, 200) as readonly T[]) yield one;
       cursor = nextOf(answer)?.get('cursor') ?? undefined;
     } while (cursor !== undefined);
   }
-  events({ limit = 20, ...o }: { limit?: number } & CallOptions = {}) { return this.#list<CatalogueEvent>('events', limit, o); }
-  booksOfEvent(event: EventName, { limit = 100, ...o }: { limit?: number } & CallOptions = {}) { return this.#list<ChangedBook>(`event/${event}/books`, limit, o); }
+  events({ limit = 20, ...o }: { limit?: number } & CallOptions = {}) {
+    return this.#list<CatalogueEvent>('events', limit, o);
+  }
+  booksOfEvent(event: EventName, { limit = 100, ...o }: { limit?: number } & CallOptions = {}) {
+    return this.#list<ChangedBook>(`event/${event}/books`, limit, o);
+  }
   async event(number: EventName, options?: CallOptions): Promise<CatalogueEvent> {
     return dataOf(
       await this.#call({ method: 'GET', url: this.#at(`event/${number}`) }, options),

@@ -56,8 +56,17 @@ export type UndoRequest =
     };
 
 export type EventName = number | string;
-export interface ChangedBook { readonly id: number; readonly before: Book | null; readonly book: Book | null }
-export interface UndoCheck { readonly books: number; readonly checked: number; readonly undone: number; readonly left: readonly LeftBook[] }
+export interface ChangedBook {
+  readonly id: number;
+  readonly before: Book | null;
+  readonly book: Book | null;
+}
+export interface UndoCheck {
+  readonly books: number;
+  readonly checked: number;
+  readonly undone: number;
+  readonly left: readonly LeftBook[];
+}
 
 /** A book that an undo has left, since others have changed it. */
 export interface LeftBook {

@@ -57,7 +57,7 @@ export class Log {
     let event = await this.#call(signal, (catalogue) => catalogue.undo(request, options));
     for (;;) {
       if ('undone' in event) return { ...event, left: event.left.length };
-      const { event: change, undo, books } = event;
+      const { event: change, undo, books } = event as typeof event & { event: number; books: number };
       if (undo === null || undo.checked >= undo.books)
         return { change, undone: books, left: undo?.changedLater ?? 0 };
       onProgress?.(undo.checked, undo.books);

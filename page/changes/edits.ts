@@ -38,8 +38,8 @@ const conflict = find<HTMLDialogElement>('#conflict');
 export class Edits {
   /** Called when the row of a book must be shown again. */
   onRow: (id: number) => void = () => {};
-  /** Called when books have changed. */
-  onStored: () => void = () => {};
+  /** Called with a book that has been changed, as it is now; undefined if it is gone. */
+  onStored: (id: number, book: Book | undefined) => void = () => {};
   readonly #session: Session;
   readonly #shelf: Shelf;
   readonly #undo: Undo;
@@ -156,7 +156,7 @@ export class Edits {
       this.#gone.set(id, { book: shown, at: performance.now() });
     }
     this.onRow(id);
-    this.onStored();
+    this.onStored(id, book);
   }
 
   /** Forgets the books that were gone before that moment: a search that began then does not find them. */
@@ -240,7 +240,7 @@ export class Edits {
     }, SAVED_TIME);
     this.#forget(id);
     announce('Saved');
-    this.onStored();
+    this.onStored(id, book);
   }
 
   /** @param sent the changes that were sent; others may have been made meanwhile. */

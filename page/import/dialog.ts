@@ -192,7 +192,7 @@ export class ImportDialog {
     this.#show(2, view.heading, ...view.parts);
     try {
       const { undone, left } = await this.#watch(view, (onProgress) =>
-        this.#undo.takeBack({ import: number }, name ?? 'an import', {
+        this.#undo.takeBack({ event: number }, name ?? 'an import', {
           onProgress: (done, total) => onProgress({ phase: 'undoing', done, total }),
         }),
       );

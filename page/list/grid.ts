@@ -86,6 +86,11 @@ export class Grid {
     return Math.floor(this.#scroll.top / this.#rowHeight);
   }
 
+  /** The book of the cell that is a field. */
+  get edited(): Book | undefined {
+    return this.#placeOf(this.#editor.cell ?? null)?.row.book;
+  }
+
   /** While a cell is a field: resolves when it is not. */
   get editing(): Promise<void> | undefined {
     return this.#editor.closing;

@@ -6,7 +6,7 @@ import type { TakenBack } from '../catalogue/log.ts';
 import { Complaint } from '../catalogue/persist.ts';
 import type { Session } from '../catalogue/session.ts';
 import type { Undo } from '../changes/undo.ts';
-import { button, make, warning } from '../elements/dom.ts';
+import { button, find, make, warning } from '../elements/dom.ts';
 import { ProgressView } from '../elements/progress.ts';
 import { counted, numberText } from '../elements/text.ts';
 import { momentText } from './words.ts';
@@ -19,14 +19,12 @@ export class Undoing {
   readonly place = make('div', { class: 'undoing' });
   readonly #session: Session;
   readonly #undo: Undo;
-  readonly #status: HTMLElement;
+  readonly #status = find('#log-status');
   #isRunning = false;
 
-  /** @param status an element with this role, which gets some of the texts. */
-  constructor(session: Session, undo: Undo, status: HTMLElement) {
+  constructor(session: Session, undo: Undo) {
     this.#session = session;
     this.#undo = undo;
-    this.#status = status;
   }
 
   /** Whether books are being taken back. */
@@ -48,7 +46,12 @@ export class Undoing {
    * @param asked is asked first, in any case; without it, one book needs no question.
    * @returns the outcome; undefined if nothing was undone.
    */
-  async run(request: UndoRequest, name: string, at: HTMLElement, asked?: string): Promise<string | undefined> {
+  async run(
+    request: UndoRequest,
+    name: string,
+    at: HTMLElement,
+    asked?: string,
+  ): Promise<string | undefined> {
     if (this.#isRunning) {
       this.place.scrollIntoView();
       return undefined;
@@ -77,7 +80,14 @@ export class Undoing {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const described = { 'aria-describedby': question.id };
     const yes = button('Undo', () => resolve(true), { class: 'primary', ...described });
-    this.place.append(make('footer', {}, button('Cancel', () => resolve(false)), yes));
+    this.place.append(
+      make(
+        'footer',
+        {},
+        button('Cancel', () => resolve(false)),
+        yes,
+      ),
+    );
     yes.focus();
     const isWanted = await promise;
     if (!isWanted) this.place.replaceChildren();
@@ -124,13 +134,17 @@ function questionOf({ books, checked, undone, left }: UndoCheck): string {
     return left.length === 0
       ? 'There is nothing to undo: these books are as they were.'
       : `${counted(left.length, 'book stays as it is', 'books stay as they are')}: ${changed}.`;
-  if (left.length === 0) return `${counted(books, 'book')} will be as before. Undo?`;
-  const [atLeast, stay] = [checked < books ? 'At least ' : '', left.length === 1 ? 'stays as it is' : 'stay as they are'];
+  if (left.length === 0) return `${counted(checked < books ? books : undone, 'book')} will be as before. Undo?`;
+  const [atLeast, stay] = [
+    checked < books ? 'At least ' : '',
+    left.length === 1 ? 'stays as it is' : 'stay as they are',
+  ];
   return `${atLeast}${numberText(left.length)} of ${all} ${stay}, because ${changed}. Undo?`;
 }
 
 function outcomeText({ undone, left }: TakenBack): string {
-  const done = undone === 0 ? 'No book was changed.' : `${counted(undone, 'book is', 'books are')} as before.`;
+  const done =
+    undone === 0 ? 'No book was changed.' : `${counted(undone, 'book is', 'books are')} as before.`;
   if (left === 0) return done;
   return `${done} ${counted(left, 'book stays as it is: it was', 'books stay as they are: they were')} changed later.`;
 }

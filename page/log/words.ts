@@ -44,11 +44,14 @@ type Described = Pick<CatalogueEvent, 'kind' | 'name' | 'books'> & Partial<Pick<
 /** What an event was, and of how many books: `14 books changed one by one`. */
 export function eventText({ kind, name, books, first = [] }: Described): (string | Node)[] {
   const count = books === null ? 'more than 10,000 books' : counted(books, 'book');
-  if (kind === 'import') return [...(name === null ? ['Imported a file'] : sentence`Imported ${name}`), `, ${count}`];
+  if (kind === 'import')
+    return [...(name === null ? ['Imported a file'] : sentence`Imported ${name}`), `, ${count}`];
   if (kind === 'undo') return [`Undo of ${count}`];
   const [verb = 'changed', ...others] = new Set(first.map(verbOf));
   const isSame = others.length === 0 && first.length === books;
-  return [`${books === null ? 'More than 10,000 changes' : `${count} ${isSame ? verb : 'changed'}`}${books === 1 ? '' : ' one by one'}`];
+  return [
+    `${books === null ? 'More than 10,000 changes' : `${count} ${isSame ? verb : 'changed'}`}${books === 1 ? '' : ' one by one'}`,
+  ];
 }
 
 export function verbOf({ before, book }: ChangedBook): string {
@@ -72,6 +75,12 @@ export function changeText(changed: ChangedBook): (string | Node)[] {
     const values = [before, book].map((one) =>
       make('bdi', AS_IT_IS, fieldText(one, field) || NO_VALUE[field]),
     );
-    return [at === 0 ? '' : '; ', `${FIELD_NAMES[field].toLowerCase()} `, values[0] ?? '', ' → ', values[1] ?? ''];
+    return [
+      at === 0 ? '' : '; ',
+      `${FIELD_NAMES[field].toLowerCase()} `,
+      values[0] ?? '',
+      ' → ',
+      values[1] ?? '',
+    ];
   });
 }
