@@ -346,8 +346,8 @@ listenToKeys({
   undo: () => void undo.run(),
   redo: () => void undo.redo(),
   add,
-  log: () => whatChanged.open(),
-  history: () => grid.book && bookHistory.open(grid.book.id),
+  log: () => undo.isOff || whatChanged.open(),
+  history: () => undo.isOff || (grid.book && bookHistory.open(grid.book.id)),
   explain: explainKeys,
 });
 

@@ -5,11 +5,8 @@ import { readList } from './book-list.ts';
 import {
   type BookState,
   type CatalogueEvent,
-  type ChangedBook,
   type Changes,
   changesOf,
-  type EventName,
-  type UndoCheck,
   type Undone,
   type UndoRequest,
 } from './changes.ts';
@@ -34,11 +31,8 @@ export type {
   BookState,
   CatalogueEvent,
   Change,
-  ChangedBook,
   Changes,
-  EventName,
   LeftBook,
-  UndoCheck,
   Undone,
   UndoRequest,
 } from './changes.ts';
@@ -347,33 +341,7 @@ export class BookCatalogue {
    * An import, or an undo and how far it is.
    * @throws CatalogueError with status 404 when the log has no such event.
    */
-  async checkUndo(changes: UndoRequest, options?: CallOptions): Promise<UndoCheck> {
-    const url = this.#at('undo', 'dry-run');
-    const answer = await this.#call({ method: 'POST', url, body: JSON.stringify(changes) }, options);
-    return dataOf(answer, 200) as UndoCheck;
-  }
-  async *#list<T>(
-    path: string,
-    limit: number | undefined,
-    options?: CallOptions,
-  ): AsyncGenerator<T, void, undefined> {
-    let cursor: string | undefined;
-    do {
-      const answer = await this.#call(
-        { method: 'GET', url: this.#at(path, queryOf({ limit, cursor })) },
-        options,
-      );
-      for (const one of dataOf(answer, 200) as readonly T[]) yield one;
-      cursor = nextOf(answer)?.get('cursor') ?? undefined;
-    } while (cursor !== undefined);
-  }
-  events({ limit = 20, ...o }: { limit?: number } & CallOptions = {}) {
-    return this.#list<CatalogueEvent>('events', limit, o);
-  }
-  booksOfEvent(event: EventName, { limit = 100, ...o }: { limit?: number } & CallOptions = {}) {
-    return this.#list<ChangedBook>(`event/${event}/books`, limit, o);
-  }
-  async event(number: EventName, options?: CallOptions): Promise<CatalogueEvent> {
+  async event(number: number, options?: CallOptions): Promise<CatalogueEvent> {
     return dataOf(
       await this.#call({ method: 'GET', url: this.#at(`event/${number}`) }, options),
       200,
@@ -381,7 +349,7 @@ export class BookCatalogue {
   }
 
   /** Continues an undo whose process in the service has ended. @returns and throws as `event`. */
-  async continueUndo(number: EventName, options?: CallOptions): Promise<CatalogueEvent> {
+  async continueUndo(number: number, options?: CallOptions): Promise<CatalogueEvent> {
     const request = { method: 'POST', url: this.#at(`event/${number}`), isChange: true } as const;
     const answer = await this.#call(request, options);
     return dataOf(answer, answer.status === 202 ? 202 : 200) as CatalogueEvent;

@@ -39,12 +39,12 @@ export type UndoRequest =
   | {
       /** The number of a change in a history, or of an undo. */
       readonly change: number;
-      readonly event?: undefined;
+      readonly import?: undefined;
       readonly since?: undefined;
     }
   | {
-      /** An event. */
-      readonly event: EventName;
+      /** The number of an import by the service's command. */
+      readonly import: number;
       readonly change?: undefined;
       readonly since?: undefined;
     }
@@ -52,21 +52,8 @@ export type UndoRequest =
       /** All changes noted at this time or later, by any program, without those of undos. A text has an offset, or `Z`. */
       readonly since: Date | string;
       readonly change?: undefined;
-      readonly event?: undefined;
+      readonly import?: undefined;
     };
-
-export type EventName = number | string;
-export interface ChangedBook {
-  readonly id: number;
-  readonly before: Book | null;
-  readonly book: Book | null;
-}
-export interface UndoCheck {
-  readonly books: number;
-  readonly checked: number;
-  readonly undone: number;
-  readonly left: readonly LeftBook[];
-}
 
 /** A book that an undo has left, since others have changed it. */
 export interface LeftBook {
@@ -85,16 +72,14 @@ export interface Undone {
 /** An import by the service's command, or an undo. */
 export interface CatalogueEvent {
   /** Its number, with which it can be taken back. */
-  readonly event: EventName | null;
-  readonly until: string;
-  readonly first: readonly ChangedBook[];
+  readonly event: number;
   /** UTC, such as `2026-11-27T08:00:00.123Z`. */
   readonly at: string;
-  readonly kind: 'import' | 'undo' | 'changes' | 'beginning';
+  readonly kind: 'import' | 'undo';
   /** Of an import, its file. */
   readonly name: string | null;
   /** How many books it has changed so far. */
-  readonly books: number | null;
+  readonly books: number;
   /** Of an undo: it is complete when all its books are checked. */
   readonly undo: {
     readonly books: number;

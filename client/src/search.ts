@@ -25,7 +25,6 @@ export interface Search {
   readonly year_gte?: number | undefined;
   /** The last year. */
   readonly year_lte?: number | undefined;
-  readonly event?: number | string | undefined;
   /** `title`, `author`, `year`, `id`, separated by commas; each with `-` for descending. */
   readonly sort?: string | undefined;
   /** The most books in all, 1 or more; if undefined, all that are found. */

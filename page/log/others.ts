@@ -1,7 +1,13 @@
 // Owns: following what others change while the page is in sight: the rows of their books, and one message about them.
 // Does not: count what was changed here, or change a row that is being edited.
 
-import { type Book, type Change, CursorExpired, WrongCredentials } from '../../client/src/book-catalogue.ts';
+import {
+  type Book,
+  type BookCatalogue,
+  type Change,
+  CursorExpired,
+  WrongCredentials,
+} from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
 import { show } from '../elements/messages.ts';
 import { counted, FIELDS } from '../elements/text.ts';
@@ -75,6 +81,7 @@ export class Others {
       this.#work = new AbortController();
       const { signal } = this.#work;
       try {
+        if (this.#cursor === 'now') this.#cursor = await begin(catalogue, signal);
         for await (const { changes, cursor } of catalogue.changes(this.#cursor, { follow: true, signal })) {
           pause = FIRST_PAUSE;
           if (changes.length > 0) await this.#settled();
@@ -140,6 +147,12 @@ export class Others {
     const action = { label: 'Show', run: () => this.#events.show() };
     this.#message = show(`${books} changed by others`, action, this.#message);
   }
+}
+
+/** @returns where the changes from now on begin. */
+async function begin(catalogue: BookCatalogue, signal: AbortSignal): Promise<string> {
+  for await (const { cursor } of catalogue.changes('now', { signal })) return cursor;
+  return 'now';
 }
 
 function isSame(one: Book | undefined, other: Book | undefined): boolean {

@@ -134,7 +134,8 @@ function questionOf({ books, checked, undone, left }: UndoCheck): string {
     return left.length === 0
       ? 'There is nothing to undo: these books are as they were.'
       : `${counted(left.length, 'book stays as it is', 'books stay as they are')}: ${changed}.`;
-  if (left.length === 0) return `${counted(checked < books ? books : undone, 'book')} will be as before. Undo?`;
+  if (left.length === 0)
+    return `${counted(checked < books ? books : undone, 'book')} will be as before. Undo?`;
   const [atLeast, stay] = [
     checked < books ? 'At least ' : '',
     left.length === 1 ? 'stays as it is' : 'stay as they are',

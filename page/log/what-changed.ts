@@ -98,7 +98,7 @@ export class WhatChanged {
 
   #add(event: CatalogueEvent): void {
     if (event.kind === 'beginning') {
-      const text = `What came before ${momentText(event.at)} is not known.`;
+      const text = `The catalogue knows its changes since ${momentText(event.at)}.`;
       this.#days.append(make('p', { class: 'hint', tabindex: -1 }, text));
       return;
     }
