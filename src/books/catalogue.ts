@@ -179,13 +179,12 @@ export class Catalogue {
     return outcome;
   }
 
-  /** Finds out the result of an undo, without it: for the first 10,000 books. */
+  /** Finds out the result of an undo, without it: for the first 10,000 books, or fewer if that takes long. */
   checkUndo(request: UndoRequest): Promise<UndoProgress | NotUndone> {
     return this.#batches.history.take((deadline) => {
-      const assertInTime = () => {
-        if (performance.now() >= deadline) throw new StoreUnavailable('the look took too long', 'late');
-      };
-      return Undo.look(this.#store.log, request, assertInTime, LOOKED_AT, deadline);
+      const end = (performance.now() + deadline) / 2;
+      const isEnough = ({ checked }: UndoProgress) => checked >= LOOKED_AT || performance.now() >= end;
+      return Undo.look(this.#store.log, request, isEnough, deadline);
     });
   }
 

@@ -142,8 +142,11 @@ export interface LogReader {
   events(before: number | undefined, most: number): Promise<readonly CatalogueEvent[]>;
   /** The newest single changes before a time, the newest first. */
   singleChanges(before: number, most: number): Promise<readonly SingleChange[]>;
-  /** When the oldest single change was noted between two times, without the second one; undefined if there is none. */
-  oldestSingleChange(from: number, before: number): Promise<number | undefined>;
+  /**
+   * When the first of the single changes was noted that lead to one at a time, each less than `gap` milliseconds before the next one.
+   * @param earliest milliseconds since 1970; earlier ones do not count.
+   */
+  beginningOfRun(at: number, earliest: number, gap: number): Promise<number>;
   /** The next ids after this one of books that the changes are about, ascending. */
   idsAfter(selection: Selection, after: number, most: number): Promise<readonly number[]>;
   /** What the changes did to these books, in any order. */

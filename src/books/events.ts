@@ -40,7 +40,7 @@ const GAP = 5 * 60_000;
 /** A run ends with its day in UTC, so that it is never long: milliseconds. */
 const DAY = 86_400_000;
 /** The most changes of a run whose books are counted. */
-const COUNTED = 10_000;
+const COUNTED = 1000;
 /** Books that are shown of an event. */
 const SHOWN = 3;
 /** After all times. */
@@ -134,8 +134,10 @@ async function runsBeforeTime(log: LogReader, before: number, most: number): Pro
     if (last === undefined) break;
     runs.push(...found);
     if (isRest) runs.push(last);
-    else if (found.length === 0)
-      runs.push({ ...last, from: await beginningOf(log, last.from), isWhole: false });
+    else if (found.length === 0) {
+      const from = await log.beginningOfRun(last.from, dayOf(last.from) * DAY, GAP);
+      runs.push({ ...last, from, isWhole: false });
+    }
     if (isRest) break;
     before = (runs.at(-1) as FoundRun).from;
   }
@@ -155,15 +157,6 @@ function runsOf(changes: readonly SingleChange[]): FoundRun[] {
     } else runs.push({ from: at, until: at, changes: [change], isWhole: true });
   }
   return runs;
-}
-
-/** When the run began that has a change at this time. */
-async function beginningOf(log: LogReader, at: number): Promise<number> {
-  for (;;) {
-    const earlier = await log.oldestSingleChange(Math.max(dayOf(at) * DAY, at - GAP + 1), at);
-    if (earlier === undefined) return at;
-    at = earlier;
-  }
 }
 
 function dayOf(at: number): number {

@@ -143,14 +143,12 @@ export class Undo {
 
   /**
    * Finds out the result of an undo, without it.
-   * @param onProgress called with how far it is.
-   * @param most books that are looked at.
+   * @param isEnough called with how far it is.
    */
   static look(
     changes: ChangeLog,
     request: UndoRequest,
-    onProgress: (progress: UndoProgress) => void,
-    most = Number.POSITIVE_INFINITY,
+    isEnough: (progress: UndoProgress) => boolean,
     deadline?: number,
   ): Promise<UndoProgress | NotUndone> {
     return changes.read(async (log) => {
@@ -159,12 +157,8 @@ export class Undo {
       const { selection, ids } = plan;
       const left: number[] = [];
       const progress = { ...NOTHING, books: ids.count, left };
-      const end = Math.min(progress.books, most);
-      for (let through = 0; progress.checked < end; onProgress(progress)) {
-        const books = await log.past(
-          ids.next(through, Math.min(TOGETHER, end - progress.checked)),
-          selection,
-        );
+      for (let through = 0; !isDone(progress) && !isEnough(progress); ) {
+        const books = await log.past(ids.next(through, TOGETHER), selection);
         const { restored, leftAlone } = decisionsOn(books);
         left.push(...leftAlone.slice(0, NAMED - left.length));
         progress.changedLater += leftAlone.length;

@@ -149,7 +149,11 @@ async function look(
   request: UndoRequest | Undo,
   show: (progress: UndoProgress) => void,
 ): Promise<UndoProgress> {
-  if (!(request instanceof Undo)) return found(await Undo.look(log, request, show));
+  const isEnough = (progress: UndoProgress) => {
+    show(progress);
+    return false;
+  };
+  if (!(request instanceof Undo)) return found(await Undo.look(log, request, isEnough));
   throw new UsageError(`--continue needs --yes. ${SEE}`);
 }
 

@@ -61,9 +61,15 @@ const NEWEST_EVENTS = `${EVENTS}
 const SINGLES = `
   select ${milliseconds('at')} as at, book as first, last from book_log
   where place = $1 and ${IS_SINGLE} and last - book < ${RUN} and at < ${timeOf('$2')} order by book_log.at desc limit $3`;
-const OLDEST_SINGLE = `
-  select ${milliseconds('min(at)')} as at from book_log
-  where place = $1 and ${IS_SINGLE} and at >= ${timeOf('$2')} and at < ${timeOf('$3')}`;
+/** Each step is as long as possible, so that it reads few of many changes. */
+const BEGINNING_OF_RUN = `
+  with recursive step (at) as (
+    select ${timeOf('$2')} union all select (
+      select min(at) from book_log
+      where place = $1 and ${IS_SINGLE} and at > step.at - $4 * interval '1 millisecond' and at >= ${timeOf('$3')} and at < step.at
+    ) from step where at is not null
+  )
+  select ${milliseconds('min(at)')} as at from step`;
 const NEW = `
   select coalesce($1::bigint, nextval('book_log_number')) as number,
     (extract(epoch from clock_timestamp()) * 1000000)::bigint as before
@@ -92,20 +98,23 @@ const beAlone = (shard: number) => `select from book_log_state where place = ${s
 const stateOf = (row: string) =>
   `case when ${row}.title is not null then encode(sha256(convert_to(row(${FIELD_NAMES.map((name) => `${row}.${name}`)})::text, 'UTF8')), 'base64') end`;
 
+/** SQL after `from` for all rows about a wanted book. With a condition, a planner may read rows of all books by their time. */
+const rowsAbout = (shard: number) => `(select * from ${about(`${shard}`, 'wanted.id')} offset 0) as about`;
+
 /** For each book of $1, its first selected change, the number of its rows from that one on, and the bytes of their texts. */
 const pastsWith = (condition: string, shard: number) => `
   select wanted.id, first.number as first, rows, bytes from unnest($1::bigint[]) as wanted (id) cross join lateral (
-    select min(number) as number from ${about(`${shard}`, 'wanted.id')} where ${condition}
+    select min(number) as number from ${rowsAbout(shard)} where ${condition}
   ) as first cross join lateral (
     select count(*) as rows, coalesce(sum(${TEXT_BYTES}), 0)::float8 as bytes
-    from ${about(`${shard}`, 'wanted.id')} where about.number >= first.number
+    from ${rowsAbout(shard)} where about.number >= first.number
   ) as past order by id`;
 
 /** For each book of $1, its changes from the number of $2 on. */
 const changesWith = (condition: string, shard: number) => `
   select wanted.id, rows.* from unnest($1::bigint[], $2::bigint[]) as wanted (id, first) cross join lateral (
     select number, coalesce(${condition}, false) as "isSelected", ${stateOf('about')} as state
-    from ${about(`${shard}`, 'wanted.id')} where about.number >= wanted.first
+    from ${rowsAbout(shard)} where about.number >= wanted.first
   ) as rows order by id, number`;
 const PRESENT = `select id, ${stateOf('books')} as state from books where id = any($1::bigint[])`;
 
@@ -135,9 +144,9 @@ function conditionOf(selection: Selection, shard: number, id = 'book'): string {
 /** For each book of $1, the numbers of its first selected change and of the change after the last one. */
 const endsWith = (condition: string, shard: number) => `
   select wanted.id, first, next from unnest($1::bigint[]) as wanted (id) cross join lateral (
-    select min(number) as first, max(number) as last from ${about(`${shard}`, 'wanted.id')} where ${condition}
+    select min(number) as first, max(number) as last from ${rowsAbout(shard)} where ${condition}
   ) as selected cross join lateral (
-    select min(number) as next from ${about(`${shard}`, 'wanted.id')} where about.number > selected.last
+    select min(number) as next from ${rowsAbout(shard)} where about.number > selected.last
   ) as later`;
 
 interface ChangeEnds {
@@ -226,10 +235,11 @@ export class PostgresLogReader implements LogReader {
     return found.sort((one, other) => other.at - one.at).slice(0, most);
   }
 
-  async oldestSingleChange(from: number, before: number): Promise<number | undefined> {
-    const found = await this.#ofEachShard<{ at: number | null }>(OLDEST_SINGLE, from, before);
-    const times = found.flatMap(({ at }) => at ?? []);
-    return times.length > 0 ? Math.min(...times) : undefined;
+  async beginningOfRun(at: number, earliest: number, gap: number): Promise<number> {
+    const found = await this.#ofEachShard<{ at: number }>(BEGINNING_OF_RUN, at, earliest, gap);
+    const began = Math.min(...found.map((row) => row.at));
+    const isEarliest = began === at || this.shards.all.length === 1; // others may have changes before it
+    return isEarliest ? began : await this.beginningOfRun(began, earliest, gap);
   }
 
   async idsAfter(selection: Selection, after: number, most: number): Promise<readonly number[]> {

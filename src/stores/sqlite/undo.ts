@@ -51,7 +51,14 @@ const NEWEST_EVENTS = `${EVENTS}
   order by at desc, number desc limit $most`;
 const SINGLES = `
   select at, book as first, last from book_log where ${IS_SINGLE} and at < ? and last - book < ${RUN} order by at desc limit ?`;
-const OLDEST_SINGLE = `select min(at) as at from book_log where ${IS_SINGLE} and at >= ? and at < ?`;
+/** Each step is as long as possible, so that it reads few of many changes. */
+const BEGINNING_OF_RUN = `
+  with recursive step (at) as (
+    select $at union all select (
+      select min(at) from book_log where ${IS_SINGLE} and at > step.at - $gap and at >= $earliest and at < step.at
+    ) from step where at is not null
+  )
+  select min(at) as at from step`;
 const FIELDS_BEFORE = `select ${FIELDS} from book_log where number = ?`;
 const BRING_BACK = `insert into books (${ID_AND_FIELDS}) select $id, ${FIELDS} from book_log where number = $change`;
 const CHANGE = `update books set (${FIELDS}) = (select ${FIELDS} from book_log where number = $change) where id = $id`;
@@ -153,8 +160,8 @@ export class SqliteLogReader implements LogReader {
     return this.prepare(SINGLES).all(before, most) as unknown as SingleChange[];
   }
 
-  async oldestSingleChange(from: number, before: number): Promise<number | undefined> {
-    return (this.prepare(OLDEST_SINGLE).get(from, before)?.at ?? undefined) as number | undefined;
+  async beginningOfRun(at: number, earliest: number, gap: number): Promise<number> {
+    return Number(this.prepare(BEGINNING_OF_RUN).get({ at, earliest, gap })?.at);
   }
 
   async idsAfter(selection: Selection, after: number, most: number): Promise<readonly number[]> {
