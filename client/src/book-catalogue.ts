@@ -5,8 +5,12 @@ import { readList } from './book-list.ts';
 import {
   type BookState,
   type CatalogueEvent,
+  type ChangedBook,
   type Changes,
   changesOf,
+  type EventName,
+  type ListedEvent,
+  type UndoCheck,
   type Undone,
   type UndoRequest,
 } from './changes.ts';
@@ -31,8 +35,12 @@ export type {
   BookState,
   CatalogueEvent,
   Change,
+  ChangedBook,
   Changes,
+  EventName,
   LeftBook,
+  ListedEvent,
+  UndoCheck,
   Undone,
   UndoRequest,
 } from './changes.ts';
@@ -55,8 +63,8 @@ export interface Options {
   readonly password: string;
   /**
    * Milliseconds that a call may take, including its login, all its attempts and the waits between them. For a list,
-   * the limit is for its beginning, and then for each of its pieces; for a search, changes and a history, for each of
-   * their pages. 10,000 by default.
+   * the limit is for its beginning, and then for each of its pieces; for a search, changes, a history and events, for
+   * each of their pages. 10,000 by default.
    */
   readonly timeout?: number;
   /**
@@ -87,6 +95,11 @@ export interface ChangesOptions extends CallOptions {
   readonly follow?: boolean | undefined;
 }
 
+export interface EventsOptions extends CallOptions {
+  /** The most events of a request, 1 to 100, or books of one, 1 to 1000; 20 and 100 by default. */
+  readonly limit?: number | undefined;
+}
+
 export interface CreateOptions extends CallOptions {
   /**
    * 1 to 255 visible ASCII characters. Calls with one key and equal books store them once, within 24 hours: a program
@@ -110,6 +123,9 @@ export interface ChangeOptions extends CallOptions {
 
 /** Seconds that the service may wait for a change: fewer than most proxies wait for an answer. */
 const WAIT = 25;
+
+/** Of a request: what is shown of many books costs the service more. */
+const EVENTS = 20;
 
 /** Milliseconds between two requests for changes if the service answers at once that there are none. */
 const POLL = 2000;
@@ -282,7 +298,7 @@ export class BookCatalogue {
 
   /**
    * All books, ascending by id, and then those that change, in pages. With the cursor of a page, also one of an earlier
-   * run: those that have changed since. A book may come again although it has not changed. The loop ends after a page
+   * run: those that have changed since; with `now`, those that change from now on. A book may come again although it has not changed. The loop ends after a page
    * without changes, unless it follows; then such a page comes about every 25 seconds.
    * @throws CursorExpired when the service can no longer continue from the cursor. Begin again without one, and remove
    * the books that do not come from the copy.
@@ -312,15 +328,40 @@ export class BookCatalogue {
   }
 
   /** The states of a book, the newest first, as far back as the log has them. None if the log has no such book. */
-  async *history(id: number, options?: CallOptions): AsyncGenerator<BookState, void, undefined> {
+  history(id: number, options?: CallOptions): AsyncGenerator<BookState, void, undefined> {
+    return this.#elements(`book/${encodeURIComponent(id)}/history`, undefined, options);
+  }
+
+  /** The events that have changed books, the newest first; the last one is the beginning of the log. */
+  events({ limit = EVENTS, ...options }: EventsOptions = {}): AsyncGenerator<ListedEvent, void, undefined> {
+    return this.#elements('events', limit, options);
+  }
+
+  /**
+   * The books of an event, ascending by id.
+   * @throws CatalogueError with status 404 when the log has no such event.
+   */
+  booksOfEvent(
+    event: EventName,
+    { limit, ...options }: EventsOptions = {},
+  ): AsyncGenerator<ChangedBook, void, undefined> {
+    return this.#elements(`event/${encodeURIComponent(event)}/books`, limit, options);
+  }
+
+  /** The elements of all pages, which are requested when the loop needs them. There are none of a book that never was. */
+  async *#elements<Element>(
+    path: string,
+    limit: number | undefined,
+    options?: CallOptions,
+  ): AsyncGenerator<Element, void, undefined> {
     let cursor: string | undefined;
     do {
-      const url = this.#at(`book/${encodeURIComponent(id)}/history`, queryOf({ cursor }));
+      const url = this.#at(path, queryOf({ limit, cursor }));
       const answer = await this.#call({ method: 'GET', url }, options);
       if (isNoBook(answer)) return;
-      for (const state of dataOf(answer, 200) as readonly BookState[]) {
+      for (const element of dataOf(answer, 200) as readonly Element[]) {
         options?.signal?.throwIfAborted();
-        yield state;
+        yield element;
       }
       cursor = nextOf(answer)?.get('cursor') ?? undefined;
     } while (cursor !== undefined);
@@ -338,19 +379,31 @@ export class BookCatalogue {
   }
 
   /**
-   * An import, or an undo and how far it is.
+   * What `undo` would do now.
+   * @throws as `undo`.
+   */
+  async checkUndo(changes: UndoRequest, options?: CallOptions): Promise<UndoCheck> {
+    const request = {
+      method: 'POST',
+      url: this.#at('undo', 'dry-run'),
+      body: JSON.stringify(changes),
+    } as const;
+    return dataOf(await this.#call(request, options), 200) as UndoCheck;
+  }
+
+  /**
+   * An event; of an undo, how far it is.
    * @throws CatalogueError with status 404 when the log has no such event.
    */
-  async event(number: number, options?: CallOptions): Promise<CatalogueEvent> {
-    return dataOf(
-      await this.#call({ method: 'GET', url: this.#at(`event/${number}`) }, options),
-      200,
-    ) as CatalogueEvent;
+  async event(event: EventName, options?: CallOptions): Promise<CatalogueEvent> {
+    const request = { method: 'GET', url: this.#at(`event/${encodeURIComponent(event)}`) } as const;
+    return dataOf(await this.#call(request, options), 200) as CatalogueEvent;
   }
 
   /** Continues an undo whose process in the service has ended. @returns and throws as `event`. */
-  async continueUndo(number: number, options?: CallOptions): Promise<CatalogueEvent> {
-    const request = { method: 'POST', url: this.#at(`event/${number}`), isChange: true } as const;
+  async continueUndo(event: EventName, options?: CallOptions): Promise<CatalogueEvent> {
+    const url = this.#at(`event/${encodeURIComponent(event)}`);
+    const request = { method: 'POST', url, isChange: true } as const;
     const answer = await this.#call(request, options);
     return dataOf(answer, answer.status === 202 ? 202 : 200) as CatalogueEvent;
   }

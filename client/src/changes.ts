@@ -1,4 +1,5 @@
-// Owns: what the log of changes answers: pages of changes, the states of a book, and what was taken back (rules H1 to H5 and H7).
+// Owns: what the log of changes answers: pages of changes, the states of a book, events, and what was taken back (rules H1 to H5 and
+// H7 to H9).
 
 import type { Book } from './book.ts';
 import { CatalogueError } from './errors.ts';
@@ -34,17 +35,19 @@ export interface BookState {
   readonly book: Book | null;
 }
 
+/** What names an event: the number of an import or of an undo; of a run of other changes a text. */
+export type EventName = number | string;
+
 /** Which changes are taken back: one of the three. */
 export type UndoRequest =
   | {
       /** The number of a change in a history, or of an undo. */
       readonly change: number;
-      readonly import?: undefined;
+      readonly event?: undefined;
       readonly since?: undefined;
     }
   | {
-      /** The number of an import by the service's command. */
-      readonly import: number;
+      readonly event: EventName;
       readonly change?: undefined;
       readonly since?: undefined;
     }
@@ -52,7 +55,7 @@ export type UndoRequest =
       /** All changes noted at this time or later, by any program, without those of undos. A text has an offset, or `Z`. */
       readonly since: Date | string;
       readonly change?: undefined;
-      readonly import?: undefined;
+      readonly event?: undefined;
     };
 
 /** A book that an undo has left, since others have changed it. */
@@ -69,17 +72,29 @@ export interface Undone {
   readonly left: readonly LeftBook[];
 }
 
-/** An import by the service's command, or an undo. */
+/** The outcome that an undo would have now. */
+export interface UndoCheck {
+  /** How many books the changes are of, and how many of these were checked: the first 10,000, or fewer if that takes long. */
+  readonly books: number;
+  readonly checked: number;
+  /** How many of these would be as they were before the changes, and which would be left. */
+  readonly undone: number;
+  readonly left: readonly LeftBook[];
+}
+
+/** Something that has changed books together. */
 export interface CatalogueEvent {
-  /** Its number, with which it can be taken back. */
-  readonly event: number;
-  /** UTC, such as `2026-11-27T08:00:00.123Z`. */
+  readonly event: EventName;
+  /** `changes` is a run of single changes, by any program, less than 5 minutes apart and on one day (UTC). */
+  readonly kind: 'import' | 'undo' | 'changes';
+  /** When it began: UTC, such as `2026-11-27T08:00:00.123Z`. */
   readonly at: string;
-  readonly kind: 'import' | 'undo';
+  /** Of a run, when its last change was noted; else `at`. */
+  readonly until: string;
   /** Of an import, its file. */
   readonly name: string | null;
-  /** How many books it has changed so far. */
-  readonly books: number;
+  /** How many books it has changed so far; null of a run that has more than 1,000 changes. */
+  readonly books: number | null;
   /** Of an undo: it is complete when all its books are checked. */
   readonly undo: {
     readonly books: number;
@@ -88,6 +103,23 @@ export interface CatalogueEvent {
     readonly changedLater: number;
     readonly left: readonly LeftBook[];
   } | null;
+}
+
+/** An event in the list of all; the last one is the beginning of the log, which has no name. */
+export interface ListedEvent extends Omit<CatalogueEvent, 'event' | 'kind' | 'undo'> {
+  readonly event: EventName | null;
+  readonly kind: CatalogueEvent['kind'] | 'beginning';
+  /** Up to three of its books. */
+  readonly first: readonly ChangedBook[];
+}
+
+/** A book that an event has changed. */
+export interface ChangedBook {
+  readonly id: number;
+  /** Null if the event has stored it. */
+  readonly before: Book | null;
+  /** As the event left it; null if it was removed. */
+  readonly book: Book | null;
 }
 
 /** @throws CatalogueError when the answer is not a page of changes. */

@@ -1,6 +1,7 @@
 // Owns: what a search is, its query, and its pages. The service's contract says what finds which book (rules F2 to F11).
 
 import type { Book } from './book.ts';
+import type { EventName } from './changes.ts';
 import { CatalogueError } from './errors.ts';
 import { type Answer, dataOf, nextOf } from './request.ts';
 
@@ -25,6 +26,8 @@ export interface Search {
   readonly year_gte?: number | undefined;
   /** The last year. */
   readonly year_lte?: number | undefined;
+  /** The books of an event that are still there. */
+  readonly event?: EventName | undefined;
   /** `title`, `author`, `year`, `id`, separated by commas; each with `-` for descending. */
   readonly sort?: string | undefined;
   /** The most books in all, 1 or more; if undefined, all that are found. */

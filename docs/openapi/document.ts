@@ -8,7 +8,16 @@ import { LOGIN } from '../../src/api/login.ts';
 import { BOOK_FIELDS, BOOK_ID } from '../../src/books/book.ts';
 import { version } from '../../src/version.ts';
 import { CONTINUE_PARAMETERS, FILES, IMPORT_PARAMETERS, IMPORT_SCHEMAS } from './imports.ts';
-import { CHANGES_PARAMETERS, HISTORY_PARAMETERS, SEARCH_PARAMETERS } from './parameters.ts';
+import {
+  CHANGES_PARAMETERS,
+  EVENT,
+  EVENT_BOOKS_PARAMETERS,
+  EVENTS_PARAMETERS,
+  HISTORY_PARAMETERS,
+  RUN,
+  SEARCH_PARAMETERS,
+  UNDO_PARAMETERS,
+} from './parameters.ts';
 import {
   BOOK_EXAMPLE,
   describeResponse,
@@ -111,8 +120,30 @@ const READ_EVENT: Operation = {
   operationId: 'getEvent',
   tags: ['Changes'],
   summary: 'Read an event',
-  description: 'An import, or an undo and how far it is.',
+  description: 'An import, a run of single changes, or an undo and how far it is.',
   responses: ['EventRetrieved', 'EventNotFound', ...GUARDED],
+};
+
+const READ_EVENTS: Operation = {
+  operationId: 'listEvents',
+  tags: ['Changes'],
+  summary: 'List the events',
+  description:
+    'What changed books together, the newest first: imports, undos, and runs of single changes, by any program, less than ' +
+    '5 minutes apart. The last one is the beginning of the log. `Link` leads to older events, if there are any.',
+  parameters: EVENTS_PARAMETERS,
+  responses: ['EventsRetrieved', 'InvalidQuery', 'NotFound', ...GUARDED],
+};
+
+const READ_BOOKS_OF_EVENT: Operation = {
+  operationId: 'listBooksOfEvent',
+  tags: ['Changes'],
+  summary: 'List the books of an event',
+  description:
+    'The books that it changed, ascending by `id`, as they were before and after it. `Link` leads to the next ones, if ' +
+    'there are any.',
+  parameters: EVENT_BOOKS_PARAMETERS,
+  responses: ['BooksOfEventRetrieved', 'InvalidQuery', 'EventNotFound', ...GUARDED],
 };
 
 const READ_IMPORTS: Operation = {
@@ -241,15 +272,17 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       tags: ['Changes'],
       summary: 'Take changes back',
       description:
-        'Takes back one change, an undo, an import, or all changes since a time: up to 10,000 books in one step, more in ' +
-        'parts. Removed books return under their ids. Books that others have changed since are left, and named. With an `Idempotency-Key`, the request is ' +
+        'Takes back one change, an event, or all changes since a time: up to 10,000 books in one step, more in ' +
+        'parts. With `dry-run`, it only says what would be the outcome. Removed books return under their ids. Books that others have changed since are left, and named. With an `Idempotency-Key`, the request is ' +
         'carried out once, however often it is sent.',
+      parameters: UNDO_PARAMETERS,
       takesKey: true,
       body: {
         schema: 'Undo',
         examples: {
           change: { change: 12 },
-          import: { import: 40 },
+          event: { event: 40 },
+          run: { event: '1764489600123-1764489850001' },
           since: { since: '2026-11-27T08:00:00Z' },
         },
       },
@@ -265,7 +298,11 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       ],
     },
   },
-  '/event/{number}': {
+  '/events': {
+    get: READ_EVENTS,
+    head: withoutBody(READ_EVENTS, 'checkEvents', 'Get the headers of a page of events'),
+  },
+  '/event/{event}': {
     get: READ_EVENT,
     head: withoutBody(READ_EVENT, 'checkEvent', 'Check whether an event is known'),
     post: {
@@ -277,6 +314,10 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       responses: ['EventRetrieved', 'UndoInProgress', 'EventNotFound', ...GUARDED],
     },
   },
+  '/event/{event}/books': {
+    get: READ_BOOKS_OF_EVENT,
+    head: withoutBody(READ_BOOKS_OF_EVENT, 'checkBooksOfEvent', 'Get the headers of a page of these books'),
+  },
   '/import': {
     get: READ_IMPORTS,
     head: withoutBody(READ_IMPORTS, 'checkImports', 'Get the headers of the list of imports'),
@@ -287,7 +328,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       description:
         'Stores the books of a file, or with `dry-run` reports what would become of its rows. Rows that cannot be read as ' +
         'books are refused and listed; the others are stored. Rows that equal a book are left out, so a file can be sent ' +
-        'again. `POST /undo` takes an import back by its number. With an `Idempotency-Key`, a file is stored once, however ' +
+        'again. `POST /undo` takes an import back: its number is that of an event. With an `Idempotency-Key`, a file is stored once, however ' +
         'often it is sent.',
       parameters: IMPORT_PARAMETERS,
       takesKey: true,
@@ -352,6 +393,7 @@ const NOTED: Schema = {
 const BOOK_OR_NULL: Schema = { oneOf: [schemaRef('Book'), { type: 'null' }] };
 
 const NUMBER: Schema = { type: 'integer', minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
+const EVENT_NAMES: readonly Schema[] = [NUMBER, { type: 'string', pattern: `^${RUN}$` }];
 const DAY = '[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])';
 const MINUTE = '([01][0-9]|2[0-3]):[0-5][0-9]';
 
@@ -380,10 +422,10 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     description: 'Exactly one of the three. Unknown keys are ignored.',
     properties: {
       change: { ...NUMBER, description: 'A change of a history, or an undo.', examples: [12] },
-      import: {
-        ...NUMBER,
-        description: 'An import, by a request or the command `import`.',
-        examples: [40],
+      event: {
+        oneOf: EVENT_NAMES,
+        description: 'An event: an import or an undo, by its number; a run of single changes, by its text.',
+        examples: [40, '1764489600123-1764489850001'],
       },
       since: {
         type: 'string',
@@ -393,7 +435,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
         examples: ['2026-11-27T08:00:00Z'],
       },
     },
-    oneOf: ['change', 'import', 'since'].map((name) => ({ required: [name] })),
+    oneOf: ['change', 'event', 'since'].map((name) => ({ required: [name] })),
   },
   Undone: exactly({
     change: {
@@ -404,13 +446,29 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     undone: { type: 'integer', description: 'How many books are as they were before.', examples: [2] },
     left: { type: 'array', items: schemaRef('LeftBook') },
   }),
+  UndoCheck: exactly({
+    books: { type: 'integer', description: 'How many books these changes are about.', examples: [18000] },
+    checked: {
+      type: 'integer',
+      description: 'How many of them have been looked at.',
+      maximum: 10000,
+      examples: [10000],
+    },
+    undone: { type: 'integer', description: 'How many of these would be as before.', examples: [9999] },
+    left: { type: 'array', items: schemaRef('LeftBook') },
+  }),
   Event: exactly({
-    event: { ...NUMBER, description: 'Its number: `{"change": 31}` takes it back.', examples: [31] },
-    at: NOTED,
-    kind: { type: 'string', enum: ['import', 'undo'] },
-    name: { type: ['string', 'null'], description: 'Of an import, its file.', examples: ['books.csv'] },
-    books: { type: 'integer', description: 'How many books it has changed so far.', examples: [12500] },
+    ...eventOf('import', 'undo', 'changes'),
     undo: { oneOf: [schemaRef('UndoProgress'), { type: 'null' }] },
+  }),
+  ListedEvent: exactly({
+    ...eventOf('import', 'undo', 'changes', 'beginning'),
+    first: { type: 'array', maxItems: 3, items: schemaRef('ChangedBook') },
+  }),
+  ChangedBook: exactly({
+    id: BOOK_ID,
+    before: { ...BOOK_OR_NULL, description: 'The book before the event; `null` if there was none.' },
+    book: { ...BOOK_OR_NULL, description: 'The book after the event; `null` if it was removed.' },
   }),
   UndoProgress: exactly({
     books: { type: 'integer', description: 'How many books these changes are about.', examples: [18000] },
@@ -433,6 +491,27 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     properties: withoutDefaults(),
   },
 };
+
+/** The fields of an event that may be of these kinds. Only the beginning of the log has no name. */
+function eventOf(...kinds: readonly string[]): Record<string, Schema> {
+  const names = [...EVENT_NAMES, ...(kinds.includes('beginning') ? [{ type: 'null' }] : [])];
+  return {
+    event: {
+      oneOf: names,
+      description: 'Its number; the text of a run. `{"event": 31}` takes it back.',
+      examples: [31, '1764489600123-1764489850001'],
+    },
+    kind: { type: 'string', enum: kinds },
+    at: { ...NOTED, description: 'When it began, in UTC.' },
+    until: { ...NOTED, description: 'Of a run, when its last change was noted; else as `at`.' },
+    name: { type: ['string', 'null'], description: 'Of an import, its file.', examples: ['books.csv'] },
+    books: {
+      type: ['integer', 'null'],
+      description: 'How many books it has changed so far; `null` of a run of more than 1,000 changes.',
+      examples: [12500],
+    },
+  };
+}
 
 /** Responses of at least one operation. */
 const NAMED = new Set(
@@ -484,11 +563,8 @@ export function describeApi(): string {
     security: [{ token: [] }],
     paths: mapValues(PATHS, (operations, path) => ({
       ...(path.includes('{id}') && { parameters: [{ $ref: '#/components/parameters/BookId' }] }),
-      ...(path.includes('{number}') && {
-        parameters: [
-          { $ref: `#/components/parameters/${path.startsWith('/import') ? 'ImportNumber' : 'EventNumber'}` },
-        ],
-      }),
+      ...(path.includes('{event}') && { parameters: [{ $ref: '#/components/parameters/EventName' }] }),
+      ...(path.includes('{number}') && { parameters: [{ $ref: '#/components/parameters/ImportNumber' }] }),
       ...mapValues(operations, describeOperation),
     })),
     'x-responses-to-other-requests': byStatus(OTHER, describeResponse),
@@ -510,12 +586,12 @@ export function describeApi(): string {
           description: 'Id of the book, in plain decimal digits. Anything else is 404.',
           schema: BOOK_ID,
         },
-        EventNumber: {
-          name: 'number',
+        EventName: {
+          name: 'event',
           in: 'path',
           required: true,
-          description: 'Number of the event, in plain decimal digits. Anything else is 404.',
-          schema: NUMBER,
+          description: 'Number of an import or an undo, or text of a run. Anything else is 404.',
+          schema: { type: 'string', pattern: `^${EVENT}$`, examples: ['31', '1764489600123-1764489850001'] },
         },
         ImportNumber: {
           name: 'number',

@@ -104,7 +104,7 @@ const IN_SHORT = {
     type: 'integer',
     minimum: 1,
     maximum: Number.MAX_SAFE_INTEGER,
-    description: 'Its number: `{"import": 40}` takes it back.',
+    description: 'Its number: `{"event": 40}` takes it back.',
     examples: [40],
   },
   state: {

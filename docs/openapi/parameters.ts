@@ -1,7 +1,8 @@
 // Owns: the parameters in the OpenAPI document: those of `GET /books` (rules F2 and F6), and of the log of changes (rules
-// H1, H3 and H4). None of `GET /books` has a default: clients that fill in defaults would turn the list of all books into a
+// H1, H3 to H5, H8 and H9). None of `GET /books` has a default: clients that fill in defaults would turn the list of all books into a
 // page.
 
+import { EVENTS, MOST_EVENTS } from '../../src/api/history.ts';
 import { PAGE } from '../../src/api/query.ts';
 import { BOOK_FIELDS } from '../../src/books/book.ts';
 import { FILTERS, LARGEST_PAGE, LONGEST_TEXT } from '../../src/books/search.ts';
@@ -15,15 +16,26 @@ interface Parameter {
 
 const FIELDS = '(title|author|year|id)';
 
+const NUMBER = '[1-9][0-9]{0,15}';
+/** Regular expressions of the name of a run, and of any event in a path or a query. */
+export const RUN = `${NUMBER}-${NUMBER}`;
+export const EVENT = `${NUMBER}(-${NUMBER})?`;
+
 /** By name, in the order of the documents. */
 const OF_FILTERS = Object.fromEntries(
   Object.entries(FILTERS).map(([name, { help, example }]): [string, Parameter] => {
-    const { type, minimum, maximum } = BOOK_FIELDS.year;
-    const value =
-      typeof example === 'string' ? { type: 'string', maxLength: LONGEST_TEXT } : { type, minimum, maximum };
-    return [name, { description: help, schema: { ...value, examples: [example] } }];
+    return [name, { description: help, schema: { ...schemaOf(name), examples: [example] } }];
   }),
 );
+
+function schemaOf(filter: string): Schema {
+  const { type, minimum, maximum } = BOOK_FIELDS.year;
+  if (filter.startsWith('year')) return { type, minimum, maximum };
+  return {
+    type: 'string',
+    ...(filter === 'event' ? { pattern: `^${EVENT}$` } : { maxLength: LONGEST_TEXT }),
+  };
+}
 
 /** By name. */
 export const IN_QUERY: Readonly<Record<string, Parameter>> = {
@@ -69,16 +81,16 @@ export const SEARCH_PARAMETERS: readonly object[] = [
   },
 ];
 
-const limitOf = (elements: string) => ({
+const limitOf = (elements: string, usual = PAGE, maximum = LARGEST_PAGE) => ({
   name: 'limit',
   in: 'query',
   description: `The most ${elements} of a page. A page may have fewer although others follow.`,
-  schema: { type: 'integer', minimum: 1, maximum: LARGEST_PAGE, default: PAGE, examples: [20] },
+  schema: { type: 'integer', minimum: 1, maximum, default: usual, examples: [20] },
 });
-const cursorOf = (content: unknown) => ({
+const cursorOf = (content: unknown, others = '') => ({
   name: 'cursor',
   in: 'query',
-  description: 'Where the page starts: from the `Link` of the page before.',
+  description: `Where the page starts: from the \`Link\` of the page before${others}.`,
   schema: {
     type: 'string',
     pattern: '^[A-Za-z0-9_-]+$',
@@ -89,7 +101,7 @@ const cursorOf = (content: unknown) => ({
 /** Of `GET /changes`. */
 export const CHANGES_PARAMETERS: readonly object[] = [
   limitOf('books'),
-  cursorOf([1]),
+  cursorOf([1], '; `now`: only later changes'),
   {
     name: 'Prefer',
     in: 'header',
@@ -101,3 +113,22 @@ export const CHANGES_PARAMETERS: readonly object[] = [
 
 /** Of `GET /book/<id>/history`. */
 export const HISTORY_PARAMETERS: readonly object[] = [limitOf('states'), cursorOf(12)];
+
+/** Of `POST /undo`. */
+export const UNDO_PARAMETERS: readonly object[] = [
+  {
+    name: 'dry-run',
+    in: 'query',
+    description: 'Find out the outcome, and change nothing. It has no value.',
+    schema: { type: 'string', const: '' },
+  },
+];
+
+/** Of `GET /events`. */
+export const EVENTS_PARAMETERS: readonly object[] = [
+  limitOf('events', EVENTS, MOST_EVENTS),
+  cursorOf([1764489600123, 31]),
+];
+
+/** Of `GET /event/<event>/books`. */
+export const EVENT_BOOKS_PARAMETERS: readonly object[] = [limitOf('books'), cursorOf(7)];

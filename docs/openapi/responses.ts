@@ -10,6 +10,7 @@ import type { HeaderList } from '../../src/http/answer.ts';
 import { TIMES } from '../../src/times.ts';
 import { constantsOf, seconds, size } from '../limits.ts';
 import { IMPORTS } from './imports.ts';
+import { EVENT } from './parameters.ts';
 import { exactly, type Schema, schemaRef } from './schema.ts';
 
 /** One answer that an operation may give. */
@@ -38,7 +39,11 @@ const BOOK = { id: BOOK_ID.examples[0], ...BOOK_EXAMPLE } as Book;
 const AT = Date.UTC(2026, 10, 27, 8, 0, 0, 123);
 const PROGRESS = { books: 18_000, checked: 12_503, left: [BOOK.id], changedLater: 3 };
 const WORK = { ...PROGRESS, selection: { event: 12 }, through: 12_503 };
-const EVENT = { number: 31, kind: 'undo', at: AT, name: null, books: 12_500, work: WORK } as const;
+const UNDO = { number: 31, kind: 'undo', at: AT, name: null, books: 12_500, work: WORK } as const;
+const UNTIL = AT + 249_878;
+const RUN = { key: { from: AT, until: UNTIL }, kind: 'changes', at: AT, until: UNTIL, name: null } as const;
+const CHANGED = { id: BOOK.id, before: { ...BOOK, year: 1604 }, book: BOOK };
+const BEGINNING = { key: undefined, kind: 'beginning', at: AT, until: AT, name: null, books: 0 } as const;
 
 /** The tag of that book, as a header has it. */
 export const TAG_EXAMPLE = `"${tagOf(BOOK)}"`;
@@ -78,13 +83,13 @@ const NOT_A_BOOK = failure(
   answers.INVALID_BOOK,
   'C1, U2, B2, H5',
   'The body is not a JSON object (`POST /books`: not an array), or a title or author is not a text, or a year is not a ' +
-    'whole number without quotes (`POST /undo`: not one number or time). Nothing was changed. Remove a byte order mark before the body.',
+    'whole number without quotes (`POST /undo`: not one number, event or time). Nothing was changed. Remove a byte order mark before the body.',
 );
 
 const NO_PARAMETER = failureWith(
   answers.invalidParameter,
   { name: 'name', pattern: `.{0,${SHOWN_NAME}}`, example: 'yaer' },
-  'F3, H1, H4, M1',
+  'F3, H1, H4, H5, H8, H9, M1',
   'This parameter does not exist, is there twice, has an invalid value, or cannot be used with the others.',
 );
 
@@ -211,14 +216,20 @@ export const RESPONSES = {
   ChangesUndone: [
     success(
       answers.changesUndone({ ...PROGRESS, event: 31, undone: 2 }),
-      schemaRef('Undone'),
+      { oneOf: [schemaRef('Undone'), schemaRef('UndoCheck')] },
       'H5',
       'The number of the undo, how many books are as they were, and those that were left.',
+    ),
+    success(
+      answers.undoChecked({ ...PROGRESS, event: null, checked: 10_000, undone: 9999 }),
+      schemaRef('UndoCheck'),
+      'H5',
+      'The outcome that the undo would have. Nothing was changed.',
     ),
   ],
   UndoInProgress: [
     success(
-      answers.undoInProgress(EVENT),
+      answers.undoInProgress(UNDO),
       schemaRef('Event'),
       'H5, H7',
       'There are more than 10,000 books, so they are taken back in parts. `Location` has how far it is.',
@@ -226,10 +237,32 @@ export const RESPONSES = {
   ],
   EventRetrieved: [
     success(
-      answers.eventRetrieved(EVENT),
+      answers.eventRetrieved(UNDO),
       schemaRef('Event'),
       'H7',
       'The event. An undo is complete if all its books are checked.',
+    ),
+  ],
+  EventsRetrieved: [
+    success(
+      answers.eventsRetrieved(
+        [
+          { ...RUN, books: 1, first: [CHANGED] },
+          { ...BEGINNING, first: [] },
+        ],
+        [],
+      ),
+      { type: 'array', items: schemaRef('ListedEvent') },
+      'H8',
+      'The events, the newest first.',
+    ),
+  ],
+  BooksOfEventRetrieved: [
+    success(
+      answers.booksOfEventRetrieved([CHANGED], []),
+      { type: 'array', items: schemaRef('ChangedBook') },
+      'H9',
+      'The books that the event changed.',
     ),
   ],
   ImportEnded: [IMPORTED, CHECKED],
@@ -259,7 +292,7 @@ export const RESPONSES = {
   ],
   InvalidBook: [NOT_A_BOOK, NOT_HTTP],
   InvalidNewBook: [NOT_A_BOOK, NO_KEY, NOT_HTTP],
-  InvalidUndo: [NOT_A_BOOK, NO_KEY, NOT_HTTP],
+  InvalidUndo: [NOT_A_BOOK, NO_PARAMETER, NO_KEY, NOT_HTTP],
   InvalidFile: [INVALID_FILE, NO_PARAMETER, NO_KEY, NOT_HTTP],
   InvalidContinuation: [INVALID_FILE, NO_PARAMETER, NOT_HTTP],
   InvalidBooks: [
@@ -286,7 +319,7 @@ export const RESPONSES = {
   BookNotFound: [NO_BOOK],
   HistoryNotFound: [NO_BOOK, NO_PATH],
   ChangeNotFound: [
-    failure(answers.NOT_UNDONE.unknown, 'H5', 'The log has no such change or import, or no longer.'),
+    failure(answers.NOT_UNDONE.unknown, 'H5', 'The log has no such change or event, or no longer.'),
     NO_PATH,
   ],
   NotUndone: [
@@ -294,7 +327,7 @@ export const RESPONSES = {
     failure(answers.NOT_UNDONE.beyond, 'H5', 'The log lacks changes since this time. Name a later one.'),
   ],
   EventNotFound: [
-    failure(answers.EVENT_NOT_FOUND, 'H7', 'The log has no such import or undo, or no longer.'),
+    failure(answers.EVENT_NOT_FOUND, 'H7, H9', 'The log has no such event, or no longer.'),
     NO_PATH,
   ],
   ImportNotFound: [
@@ -424,10 +457,12 @@ const REPLAYED: readonly ResponseName[] = [
   'ImportInProgress',
 ];
 
-/** Headers of the log and of imports, as the components are called (rules H1, H3, H4, H5 and M2). */
+/** Headers of the log and of imports, as the components are called (rules H1, H3 to H5, H8, H9 and M2). */
 const OTHER_HEADERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ChangesRetrieved: { Link: 'Link-Changes', 'Preference-Applied': 'Preference-Applied-Wait' },
   HistoryRetrieved: { Link: 'Link-History' },
+  EventsRetrieved: { Link: 'Link-Events' },
+  BooksOfEventRetrieved: { Link: 'Link-Books-Of-Event' },
   UndoInProgress: { Location: 'Location-Event' },
   ImportEnded: { Location: 'Location-Import' },
   ImportContinued: { Location: 'Location-Import' },
@@ -439,7 +474,8 @@ const OTHER_HEADERS: Readonly<Record<string, Readonly<Record<string, string>>>> 
 /** Headers that a response has only if they apply. */
 export const OPTIONAL_HEADERS = [
   ...PAGE_HEADERS,
-  ...['Preference-Applied-Wait', 'Link-History', 'Idempotent-Replayed', 'Location-Import'],
+  ...['Preference-Applied-Wait', 'Link-History', 'Link-Events', 'Link-Books-Of-Event'],
+  ...['Idempotent-Replayed', 'Location-Import'],
 ];
 
 /** Every response has these headers, and some statuses have more (rule 24). */
@@ -518,15 +554,19 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
       examples: ['</books?year=1605&cursor=WyJpZCIsMV0>; rel="next", </books?year=1605>; rel="first"'],
     },
   },
-  'Link-Changes': linkToNext(
-    'What comes after this page, also if nothing does yet.',
-    '/changes',
-    Buffer.from('[1]').toString('base64url'),
-  ),
+  'Link-Changes': linkToNext('What comes after this page, also if nothing does yet.', '/changes', [1]),
   'Link-History': linkToNext(
     'The older states, if there are any.',
     '/book/[1-9][0-9]{0,15}/history',
-    Buffer.from('12').toString('base64url'),
+    12,
+    `/book/${BOOK.id}/history`,
+  ),
+  'Link-Events': linkToNext('The older events, if there are any.', '/events', [AT, 31]),
+  'Link-Books-Of-Event': linkToNext(
+    'The next books, if there are any.',
+    `/event/${EVENT}/books`,
+    7,
+    '/event/31/books',
   ),
   'X-Total-Count': {
     description:
@@ -562,8 +602,8 @@ function constant(description: string, headers: HeaderList, name: string) {
 }
 
 /** @param path a regular expression. */
-function linkToNext(description: string, path: string, cursor: string) {
-  const example = path.replace('[1-9][0-9]{0,15}', `${BOOK.id}`);
+function linkToNext(description: string, path: string, place: unknown, example = path) {
+  const cursor = Buffer.from(JSON.stringify(place)).toString('base64url');
   return {
     description,
     schema: {

@@ -21,8 +21,8 @@ const SECOND = 1000;
 const NOW = 'now';
 
 /** Events of a page, unless `limit` says otherwise; and at most. */
-const EVENTS = 20;
-const MOST_EVENTS = 100;
+export const EVENTS = 20;
+export const MOST_EVENTS = 100;
 
 /** Of pages that several requests may have read together. */
 const shared = new WeakMap<PageOfChanges, Answer>();

@@ -132,7 +132,7 @@ export const FILTERS = {
       return event === undefined ? undefined : { words: [], conditions: [{ event }] };
     },
     help: 'the books of an event of `GET /events` that are still there',
-    example: 31,
+    example: '31',
   },
   year: { read: isYear('='), help: 'this year; 0: books without one', example: 1605 },
   year_gte: { read: isYear('>='), help: 'this year or later', example: 1600 },

@@ -86,7 +86,7 @@ describe('the client', () => {
     assert.deepEqual([done.state, done.books], ['stored', 2]);
     assert.deepEqual(await catalogue.import(number), done);
     assert.equal((await catalogue.imports())[0]?.import, number);
-    await catalogue.undo({ import: number });
+    await catalogue.undo({ event: number });
     assert.deepEqual(await allOf(catalogue), before);
     await assertRefused(catalogue.import(2 ** 40), 404, 'Import not found');
     await assertRefused(catalogue.importFile('', { fromLine: 0 }), 400, 'Invalid query parameter: from-line');

@@ -393,7 +393,7 @@ describe('the client', () => {
     await assertRefused(catalogue.undo({ change: 1 }, key), 422, 'Idempotency key already used');
     const left = { change: null, undone: 0, left: [{ id: before.id, reason: 'changed later' }] };
     assert.deepEqual(await catalogue.undo({ change }), left);
-    await assertRefused(catalogue.undo({ import: change }), 404, 'Change not found');
+    await assertRefused(catalogue.undo({ event: 2 ** 40 }), 404, 'Change not found');
     const both = { change, since: new Date() } as object as UndoRequest;
     await assertRefused(catalogue.undo(both), 400, 'Invalid input');
     await assertRefused(catalogue.undo({ since: new Date(Number.NaN) }), 400, 'Invalid input');
@@ -413,6 +413,43 @@ describe('the client', () => {
     assert.deepEqual(await allOf(catalogue), after);
     assert.equal(((await catalogue.undo({ since: at })) as Undone).undone, 3);
     assert.deepEqual(await allOf(catalogue), before);
+  });
+
+  test('H5 and H7 to H9: has the events, the newest first, their books from page to page, and tries an undo', async (context) => {
+    const behind = await startBehind(context);
+    const rows = Array.from({ length: 120 }, (_, row) => `row ${row}`);
+    const file = ['title', ...rows].join('\n');
+    const { import: event } = await catalogue.importFile(file, { name: 'books.csv', wait: true });
+    const books = await found(catalogue, { event });
+    assert.deepEqual(
+      books.map(({ title }) => title),
+      rows,
+    );
+    const checked = { books: 120, checked: 120, undone: 120, left: [] };
+    assert.deepEqual(await behind.catalogue.checkUndo({ event }), checked);
+    assert.deepEqual(await found(catalogue, { event }), books);
+    const { change } = (await catalogue.undo({ event })) as Undone;
+    assert.deepEqual(await found(catalogue, { event }), []);
+
+    behind.losesFirstReads();
+    const changed = books.map((book) => ({ id: book.id, before: null, book }));
+    assert.deepEqual(await Array.fromAsync(behind.catalogue.booksOfEvent(event)), changed);
+    const events = await Array.fromAsync(behind.catalogue.events({ limit: 1 }));
+    const [newest, oldest] = [events[0], events.at(-1)];
+    const removed = books.map((book) => ({ id: book.id, before: book, book: null }));
+    const first = removed.slice(0, 3);
+    assert.deepEqual(newest, { ...newest, event: change, kind: 'undo', name: null, books: 120, first });
+    assert.deepEqual([oldest?.event, oldest?.kind], [null, 'beginning']);
+    const ends = events.map(({ until }) => until);
+    assert.deepEqual(ends, ends.toSorted().toReversed());
+    for (const kind of ['import', 'undo', 'changes']) {
+      const { first, ...listed } = events.find((one) => one.kind === kind) ?? assert.fail(kind);
+      const { undo, ...read } = await catalogue.event(listed.event ?? assert.fail(kind));
+      assert.deepEqual(read, listed);
+      assert.equal(undo === null, kind !== 'undo');
+    }
+    await assertRefused(Array.fromAsync(catalogue.booksOfEvent('1-2')), 404, 'Event not found');
+    await assertRefused(catalogue.checkUndo({ event: '1-2' }), 404, 'Change not found');
   });
 
   test('searches for all pages, or as many as its limit needs, when its loop needs them', async (context) => {

@@ -41,7 +41,8 @@ export function templateOf(path: string): string {
   const [plain = ''] = path.split(/[?#]/);
   return plain
     .replace(/^\/book\/[^/]+(?=$|\/history$)/, '/book/{id}')
-    .replace(/^\/(event|import)\/[^/]+$/, '/$1/{number}');
+    .replace(/^\/event\/[^/]+(?=$|\/books$)/, '/event/{event}')
+    .replace(/^\/import\/[^/]+$/, '/import/{number}');
 }
 
 export function operationOf({ method, path }: Pick<Exchange, 'method' | 'path'>): Document {
