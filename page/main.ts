@@ -8,7 +8,7 @@ import { BookDialog } from './changes/book-dialog.ts';
 import { readFields } from './changes/book-fields.ts';
 import { Edits } from './changes/edits.ts';
 import { Undo } from './changes/undo.ts';
-import { find, refocus, sentence } from './elements/dom.ts';
+import { ask, find, refocus, sentence } from './elements/dom.ts';
 import { isField } from './elements/keyboard.ts';
 import { announce, show as showMessage } from './elements/messages.ts';
 import { FIELD_NAMES, titleOf } from './elements/text.ts';
@@ -63,15 +63,8 @@ const chips = new Chips(session, viewWithWords, show);
 
 /** Without a log, a person is asked before. */
 async function remove(book: Book): Promise<void> {
-  const dialog = find<HTMLDialogElement>('#final');
-  if (!(await undo.isPossible())) {
-    find('#final-question').replaceChildren(...sentence`This is final. Delete “${titleOf(book)}”?`);
-    dialog.returnValue = '';
-    dialog.showModal();
-    await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
-    if (dialog.returnValue === '') return;
-  }
-  edits.delete(book);
+  find('#final-question').replaceChildren(...sentence`This is final. Delete “${titleOf(book)}”?`);
+  if ((await undo.isPossible()) || (await ask(find('#final'))) !== '') edits.delete(book);
 }
 
 function change(book: Book, fields: BookChanges): void {
@@ -154,11 +147,10 @@ edits.onStored = (id, book) => {
   others.note(id, book);
   chips.countSoon();
 };
-undo.settled = () => edits.settled();
+undo.settled = () => bookDialog.settled().then(() => edits.settled());
 undo.onTakenBack = (id, book, changes) => {
   if (id === undefined) others.skip();
-  else edits.restore(id, book);
-  if (book !== undefined && changes !== undefined) edits.change(book, changes);
+  else edits.takenBack(id, book, changes);
   // It may stand among these books.
   if (id === undefined || (book !== undefined && shelf.placeOf(id) === undefined)) reload();
 };

@@ -31,6 +31,13 @@ const NO_ROOM = 'The catalogue could not store all of it: it is away, or has no 
 const FORGOTTEN = 'The catalogue does not know this import any more. Choose the file again.';
 const GONE = 'The file was moved, renamed or deleted after it was chosen. Choose it again.';
 const CHANGED = 'The file was saved again after it was chosen, or it cannot be read. Choose it again.';
+const TOO_MANY =
+  'These corrections are too long for one import. Save the refused rows, correct them there, and import that file.';
+const REASONS = {
+  413: 'The file is too large for the catalogue, or for a proxy in front of it. Split it, or ask the operator to import it.',
+  414: TOO_MANY,
+  431: TOO_MANY,
+};
 
 export class Imports {
   readonly #session: Session;
@@ -143,10 +150,10 @@ export class Imports {
   ): Promise<Data | undefined> {
     const onSent = (done: number) => onProgress?.({ phase: 'sending', done, total: file?.size ?? 0 });
     const send = () => this.#session.send({ method, path, file, onSent, signal });
-    const { status, message, data } = await persist(signal, send, () => file && checkThere(file));
+    const { status, message, data } = await persist(signal, send, REASONS, () => file && checkThere(file));
     if (data !== null) return data as Data;
     if (status === 410 || status === 404) return undefined;
-    throw complaintOf(status, message);
+    throw complaintOf({ status, message }, REASONS);
   }
 }
 

@@ -4,6 +4,7 @@
 import type { Book, BookCatalogue, BookState, UndoRequest } from '../../client/src/book-catalogue.ts';
 import { FIELDS } from '../elements/text.ts';
 import { pause, persist } from './persist.ts';
+import { randomKey } from './request-key.ts';
 import type { Session } from './session.ts';
 
 /** Fields of a book; null if there is none. */
@@ -20,8 +21,8 @@ export interface TakenBack {
 }
 
 export interface TakingBack {
-  /** Of this attempt. Each repetition has the same. */
-  readonly idempotencyKey: string;
+  /** Of this attempt: each repetition has the same. */
+  readonly idempotencyKey?: string;
   readonly signal?: AbortSignal | undefined;
   /** Called with how many books are checked, of how many. */
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
@@ -53,8 +54,9 @@ export class Log {
    * Takes changes back, and waits until that is complete. The service continues it without the page.
    * @throws Complaint when the log does not have them; the reason of the signal.
    */
-  async takeBack(request: UndoRequest, { signal, onProgress, ...options }: TakingBack): Promise<TakenBack> {
-    let event = await this.#call(signal, (catalogue) => catalogue.undo(request, options));
+  async takeBack(request: UndoRequest, taking: TakingBack = {}): Promise<TakenBack> {
+    const { idempotencyKey = randomKey(), signal, onProgress } = taking;
+    let event = await this.#call(signal, (catalogue) => catalogue.undo(request, { idempotencyKey }));
     for (;;) {
       if ('undone' in event) return { ...event, left: event.left.length };
       const { event: change, undo, books } = event as typeof event & { event: number; books: number };

@@ -2,7 +2,7 @@
 
 import type { Book, NewBook } from '../../client/src/book.ts';
 import { completeFields } from '../../src/books/book.ts';
-import { isRefusal } from '../catalogue/refusal.ts';
+import { persist } from '../catalogue/persist.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
 import { find, make, sentence } from '../elements/dom.ts';
@@ -29,7 +29,6 @@ export interface BookEvents {
   change(book: Book, changes: NewBook): void;
   delete(book: Book): void;
   history(book: Book): void;
-  /** A book has been added. */
   added(book: Book): void;
 }
 
@@ -42,22 +41,18 @@ export class BookDialog {
   #book: Book | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #lookup = new AbortController();
-  /** The same one until the book is stored or changes: an attempt without an answer may have stored it. */
-  #key = randomKey();
+  readonly #adding = new Set<Promise<void>>();
 
   constructor(session: Session, events: BookEvents) {
     this.#session = session;
     this.#events = events;
-    form.addEventListener('input', ({ target }) => {
-      this.#renew();
-      this.#typed(target);
-    });
+    form.addEventListener('input', ({ target }) => this.#typed(target));
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      void this.#submit(false);
+      this.#submit(false);
     });
     // Not a second submit button: Enter in a field presses the first one of them.
-    find('#book-another').addEventListener('click', () => void this.#submit(true));
+    find('#book-another').addEventListener('click', () => this.#submit(true));
     for (const action of ['delete', 'history'] as const) {
       find(`#book-${action}`).addEventListener('click', () => {
         dialog.close();
@@ -66,11 +61,11 @@ export class BookDialog {
     }
     dialog.addEventListener('close', () => this.#lookup.abort());
     addEventListener('beforeunload', (event) => {
-      if (dialog.open && this.#typedTexts().length > 0) event.preventDefault();
+      const isTyped = dialog.open && this.#typedTexts().length > 0;
+      if (isTyped || this.#adding.size > 0) event.preventDefault();
     });
   }
 
-  /** Adds a book. */
   add(title = ''): void {
     this.#open(undefined, { title });
     this.#typed(inputs.title);
@@ -82,7 +77,6 @@ export class BookDialog {
 
   #open(book: Book | undefined, fields: NewBook): void {
     this.#book = book;
-    this.#renew();
     const shown = completeFields(fields);
     for (const field of FIELDS) inputs[field].value = fieldText(shown, field);
     this.#before = textsOfInputs();
@@ -93,22 +87,14 @@ export class BookDialog {
     find('#book-save').textContent = book === undefined ? 'Add' : 'Save';
     this.#complain(undefined);
     same.textContent = '';
-    dialog.showModal();
+    if (!dialog.open) dialog.showModal();
     inputs.title.focus();
-  }
-
-  /** The form holds another book from now on: an answer that is still to come leaves it as it is. */
-  #renew(): void {
-    this.#key = randomKey();
-    find('#book-save').ariaDisabled = null;
   }
 
   #complain(reason: { readonly field: Field; readonly reason: string } | undefined): void {
     complaint.textContent = reason?.reason ?? '';
-    for (const [field, input] of Object.entries(inputs)) {
-      if (field === reason?.field) input.setAttribute('aria-invalid', 'true');
-      else input.removeAttribute('aria-invalid');
-    }
+    for (const [field, input] of Object.entries(inputs))
+      input.ariaInvalid = field === reason?.field ? 'true' : null;
     if (reason !== undefined) inputs[reason.field].focus();
   }
 
@@ -117,7 +103,7 @@ export class BookDialog {
     return Object.entries(textsOfInputs()).filter(([field, text]) => text !== this.#before[field as Field]);
   }
 
-  async #submit(isAnotherWanted: boolean): Promise<void> {
+  #submit(isAnotherWanted: boolean): void {
     const book = this.#book;
     const typed = this.#typedTexts();
     // A field that was not touched is not stored: it may not show the value as it is.
@@ -126,46 +112,35 @@ export class BookDialog {
       this.#complain(read);
       return;
     }
-    if (book !== undefined) {
-      dialog.close();
-      if (typed.length > 0) this.#events.change(book, read.fields);
-      return;
-    }
-    const button = find('#book-save');
-    if (button.ariaDisabled === 'true') return;
-    button.ariaDisabled = 'true';
-    const idempotencyKey = this.#key;
+    if (isAnotherWanted) this.add();
+    else dialog.close();
+    if (book === undefined) {
+      const adding = this.#add(read.fields).finally(() => this.#adding.delete(adding));
+      this.#adding.add(adding);
+    } else if (typed.length > 0) this.#events.change(book, read.fields);
+  }
+
+  /** Resolves when the books are stored that were added before. */
+  settled(): Promise<unknown> {
+    return Promise.all(this.#adding);
+  }
+
+  /** Stores a book once, however long that takes. */
+  async #add(fields: NewBook): Promise<void> {
+    const options = { idempotencyKey: randomKey() };
     try {
-      const created = await this.#session.call((catalogue) =>
-        catalogue.create(read.fields, { idempotencyKey }),
+      const created = await persist(undefined, () =>
+        this.#session.call((catalogue) => catalogue.create(fields, options)),
       );
       this.#events.added(created);
       clearTimeout(this.#timer); // a lookup would take the place of the message below
       this.#lookup.abort();
       same.replaceChildren(...sentence`“${titleOf(created)}” was added.`); // messages are out of reach while a dialog is open
-      if (this.#key !== idempotencyKey) return;
-      this.#renew();
-      if (isAnotherWanted) {
-        form.reset();
-        this.#before = textsOfInputs();
-        inputs.title.focus();
-      } else {
-        dialog.close();
-      }
     } catch (error) {
-      const isRefused = isRefusal(error);
-      const reason = isRefused
-        ? `${error.message}.`
-        : this.#session.trouble || 'The catalogue does not answer.';
-      if (this.#key !== idempotencyKey || !dialog.open) {
-        const outcome = isRefused ? 'was not added' : 'may not have been added';
-        show([...sentence`“${bookText(read.fields)}” `, `${outcome}: ${reason}`]);
-      } else {
-        button.ariaDisabled = null;
-        complaint.textContent = isRefused
-          ? `The book was not added: ${reason}`
-          : `${reason} Your book is still here: try again in a moment.`;
-      }
+      const text = [...sentence`“${bookText(fields)}” `, `was not added. ${(error as Error).message}`];
+      if (document.querySelector('dialog[open]') !== null) return void show(text);
+      this.#open(undefined, fields);
+      complaint.replaceChildren(...text);
     }
   }
 

@@ -8,7 +8,7 @@ import { type BookCatalogue, BookChanged } from '../../client/src/book-catalogue
 import type { State } from '../catalogue/log.ts';
 import { ALTERED, isRefusal } from '../catalogue/refusal.ts';
 import type { Session } from '../catalogue/session.ts';
-import { AS_IT_IS, find, make, refocus, sentence } from '../elements/dom.ts';
+import { AS_IT_IS, ask, find, make, sentence } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
 import { FIELD_NAMES, FIELDS, type Field, fieldText, NO_VALUE, titleOf } from '../elements/text.ts';
 import type { Refused } from '../list/cell-editor.ts';
@@ -18,6 +18,8 @@ import type { Undo } from './undo.ts';
 
 /** Milliseconds in which a row shows that it has been saved. */
 const SAVED_TIME = 1500;
+
+const HINTS = ['Control Z brings it back.', 'Undo in its row brings it back, with your change.'] as const;
 
 /** Changes of a book that are not stored yet. */
 interface Edit {
@@ -33,8 +35,6 @@ interface Edit {
   readonly theirs?: Book;
 }
 
-const conflict = find<HTMLDialogElement>('#conflict');
-
 export class Edits {
   /** Called when the row of a book must be shown again. */
   onRow: (id: number) => void = () => {};
@@ -49,17 +49,13 @@ export class Edits {
   /** Texts that cannot be stored, of each book: until they are corrected or given up. */
   readonly #refused = new Map<number, Readonly<Partial<Record<Field, Refused>>>>();
   readonly #saved = new Set<number>();
-  /** Books that are gone, and since when: their rows stay until another search. */
-  readonly #gone = new Map<number, { readonly book: Book; readonly at: number }>();
-  /** The book of the open dialog. */
-  #asked: number | undefined;
+  /** Books that are gone, since when, and with which changes they are shown: their rows stay until another search. */
+  readonly #gone = new Map<number, { readonly at: number; readonly changes?: BookChanges | undefined }>();
 
   constructor(session: Session, shelf: Shelf, undo: Undo) {
     this.#session = session;
     this.#shelf = shelf;
     this.#undo = undo;
-    find('#keep-mine').addEventListener('click', () => this.#settleConflict(true));
-    find('#keep-theirs').addEventListener('click', () => this.#settleConflict(false));
     addEventListener('beforeunload', (event) => {
       if (this.#edits.size + this.#refused.size > 0) event.preventDefault(); // the browser asks whether to stay
     });
@@ -70,34 +66,26 @@ export class Edits {
     const refused = this.#refused.get(book.id);
     const gone = this.#gone.get(book.id);
     const undo = this.#undo.isOff ? {} : { action: 'Undo' };
-    if (gone !== undefined) return { kind: 'deleted', book: gone.book, ...undo };
-    if (edit === undefined) {
-      const corrects = FIELDS.find((field) => refused?.[field] !== undefined);
-      if (refused !== undefined && corrects !== undefined)
-        return { kind: 'unsaved', action: 'Correct', refused, corrects };
-      return this.#saved.has(book.id) ? { kind: 'saved' } : undefined;
+    if (gone !== undefined) return { kind: 'deleted', book: { ...book, ...gone.changes }, ...undo };
+    if (edit !== undefined) {
+      const { kind, changes, isDeletion } = edit;
+      const unsaved = { action: kind === 'unsaved' ? 'Try again' : 'Compare' };
+      const settles = kind !== 'saving' ? unsaved : isDeletion ? undo : {};
+      const shown = { kind: isDeletion ? 'deleted' : kind, book: { ...book, ...changes } } as const;
+      return { ...shown, ...settles, ...(refused !== undefined && { refused }) };
     }
-    const { kind, changes, isDeletion } = edit;
-    const settles = {
-      saving: isDeletion ? undo : {},
-      unsaved: { action: 'Try again' },
-      changed: { action: 'Compare' },
-    };
-    return {
-      kind: isDeletion ? 'deleted' : kind,
-      book: { ...book, ...changes },
-      ...settles[kind],
-      ...(refused !== undefined && { refused }),
-    };
+    const corrects = FIELDS.find((field) => refused?.[field] !== undefined);
+    if (refused !== undefined && corrects !== undefined)
+      return { kind: 'unsaved', action: 'Correct', refused, corrects };
+    return this.#saved.has(book.id) ? { kind: 'saved' } : undefined;
   }
 
-  /** @param book as the person sees it. */
   change(book: Book, changes: BookChanges): void {
     for (const field of fieldsOf(changes)) this.keep(book, field, undefined);
     this.#begin(book, changes);
   }
 
-  /** Deletes a book, with what cannot be stored of it. @param book as the person sees it. */
+  /** Deletes a book as the person sees it, with what cannot be stored of it. */
   delete(book: Book): void {
     this.#refused.delete(book.id);
     this.#begin(book, {}, true);
@@ -115,15 +103,11 @@ export class Edits {
 
   #begin(book: Book, changes: BookChanges, isDeletion = false): void {
     const earlier = this.#edits.get(book.id);
-    this.#set({
-      before: earlier?.before ?? book,
-      changes: { ...earlier?.changes, ...changes },
-      unanswered: earlier?.unanswered ?? [],
-      isDeletion,
-      kind: 'saving',
-    });
+    const { before, unanswered } = earlier ?? { before: book, unanswered: [] };
+    const edit = { before, changes: { ...earlier?.changes, ...changes }, unanswered, isDeletion };
     // A change that is on its way takes later ones with it when it has been answered.
-    if (earlier?.kind !== 'saving') this.#start(book.id);
+    if (earlier?.kind === 'saving') this.#set({ ...edit, kind: 'saving' });
+    else this.#send(edit);
   }
 
   #set(edit: Edit): void {
@@ -143,20 +127,25 @@ export class Edits {
     return left && titleOf(left.before);
   }
 
-  /**
-   * Shows a book as it is after an undo.
-   * @param book undefined if it is gone.
-   * @param shown in its row then.
-   */
-  restore(id: number, book: Book | undefined, shown = this.#shelf.at(this.#shelf.placeOf(id) ?? -1)): void {
-    this.#gone.delete(id);
-    if (book !== undefined) this.#shelf.replace(id, book);
-    else if (shown !== undefined) {
+  /** Shows a book as it is by now; undefined if it is gone, with changes that are not stored. */
+  restore(id: number, book: Book | undefined, changes?: BookChanges): void {
+    if (book === undefined) {
+      this.#gone.set(id, { at: performance.now(), changes });
       this.#shelf.remove(id);
-      this.#gone.set(id, { book: shown, at: performance.now() });
+    } else {
+      this.#gone.delete(id);
+      this.#shelf.replace(id, book);
     }
     this.onRow(id);
     this.onStored(id, book);
+  }
+
+  /** A book was taken back here. Changes that have waited for this are of the book as it is now. */
+  takenBack(id: number, book: Book | undefined, changes?: BookChanges): void {
+    const edit = this.#edits.get(id);
+    if (edit !== undefined && book !== undefined) this.#edits.set(id, { ...edit, before: book });
+    this.restore(id, book);
+    if (book !== undefined && changes !== undefined) this.change(book, changes);
   }
 
   /** Forgets the books that were gone before that moment: a search that began then does not find them. */
@@ -166,15 +155,12 @@ export class Edits {
 
   /** Tries all changes again that could not be stored. Call it when the service answers again. */
   retry(): void {
-    for (const edit of this.#edits.values()) if (edit.kind === 'unsaved') this.#again(edit);
+    for (const edit of this.#edits.values()) if (edit.kind === 'unsaved') this.#send(edit);
   }
 
-  #again(edit: Edit): void {
+  #send(edit: Omit<Edit, 'kind'>): void {
+    const { id } = edit.before;
     this.#set({ ...edit, kind: 'saving' });
-    this.#start(edit.before.id);
-  }
-
-  #start(id: number): void {
     const storing = this.#store(id).finally(() => this.#storing.delete(id));
     this.#storing.set(id, storing);
   }
@@ -182,6 +168,7 @@ export class Edits {
   /** Stores the changes of a book, and then its deletion, until none is left or they cannot be stored. */
   async #store(id: number): Promise<void> {
     for (;;) {
+      await this.#undo.idle;
       const edit = this.#edits.get(id);
       if (edit?.kind !== 'saving') return;
       const { before, changes } = edit;
@@ -191,8 +178,8 @@ export class Edits {
           const update = (catalogue: BookCatalogue) => catalogue.update(id, changes, options);
           this.#stored(await this.#session.call(update), edit);
         } else {
-          await this.#session.call((catalogue) => catalogue.remove(id, options));
-          this.#deleted(before, before);
+          const isOwn = await this.#session.call((catalogue) => catalogue.remove(id, options));
+          this.#deleted(before, isOwn ? before : {});
         }
       } catch (error) {
         const now = this.#edits.get(id);
@@ -201,18 +188,16 @@ export class Edits {
     }
   }
 
-  /** @param before the book in the log before it was deleted. */
+  /** @param before the book in the log before it was deleted: any, if somebody else may have done that. */
   #deleted(book: Book, before: State, changes?: BookChanges): void {
     const { id } = book;
     this.#undo.push({ id, name: titleOf(book), before, after: null, changes });
     this.#edits.delete(id);
     this.#refused.delete(id);
-    this.restore(id, undefined, { ...book, ...changes });
-    if (changes !== undefined) {
-      show(
-        sentence`Somebody else has deleted “${titleOf(book)}”. “Undo” in its row brings it back, with your change.`,
-      );
-    } else announce(`Deleted ${titleOf(book)}. ${this.#undo.isOff ? '' : 'Control Z brings it back.'}`);
+    this.restore(id, undefined, changes);
+    const [key, row] = this.#undo.isOff ? ['', ''] : HINTS;
+    if (changes === undefined) announce(`Deleted ${titleOf(book)}. ${key}`);
+    else show([...sentence`Somebody else has deleted “${titleOf(book)}”. `, row]);
   }
 
   /** Fields of a book have been stored: this can be taken back. */
@@ -227,10 +212,10 @@ export class Edits {
     this.#shelf.replace(id, book);
     this.#note(before, book, fieldsOf(changes));
     const now = this.#edits.get(id);
-    const isLater = now !== undefined && now.changes !== changes;
-    const later = isLater ? fieldsOf(now.changes).filter((field) => now.changes[field] !== book[field]) : [];
+    const { changes: all = {} } = now ?? {};
+    const later = fieldsOf(all).filter((field) => all[field] !== book[field]);
     if (now !== undefined && (later.length > 0 || now.isDeletion)) {
-      this.#set({ ...now, before: book, changes: pick(now.changes, later), unanswered: [] });
+      this.#set({ ...now, before: book, changes: pick(all, later), unanswered: [] });
       return;
     }
     this.#saved.add(id);
@@ -253,10 +238,10 @@ export class Edits {
       this.#deleted(before, {}, isDeletion ? undefined : changes);
     } else if (isRefusal(error) && error.status === 200) {
       this.#set({ ...edit, kind: 'unsaved' }); // until the person tries again: the next answer is no other
-      show([...sentence`“${titleOf(before)}” `, `is not ${done}. ${ALTERED}`]);
+      say(before, `is not ${done}. ${ALTERED}`);
     } else if (isRefusal(error)) {
       this.#forget(before.id); // there is nothing to undo
-      show([...sentence`“${titleOf(before)}” `, `was not ${done}: ${error.message}.`]);
+      say(before, `was not ${done}: ${error.message}.`);
     } else {
       this.#set({ ...edit, unanswered: [...edit.unanswered, sent], kind: 'unsaved' });
     }
@@ -269,7 +254,7 @@ export class Edits {
     const isOwn = (field: Field) => own.some((one) => one[field] === theirs[field]);
     this.#shelf.replace(before.id, theirs);
     if (isDeletion && !FIELDS.every(isOwn)) {
-      show(sentence`“${titleOf(before)}” was not deleted: somebody else has changed it.`);
+      say(before, 'was not deleted: somebody else has changed it.');
       if (fields.length === 0) this.#forget(before.id);
       else this.#set({ ...edit, isDeletion: false }); // which comes back here
     } else if (fields.every((field) => theirs[field] === changes[field])) {
@@ -279,16 +264,15 @@ export class Edits {
       this.#note(before, theirs, arrived);
       this.#set({ ...edit, before: theirs, kind: 'saving' }); // other fields: both changes are kept
     } else {
-      this.#set({ ...edit, kind: 'changed', theirs });
-      this.#askWhich(before.id);
+      const asked = { ...edit, kind: 'changed', theirs } as const;
+      this.#set(asked);
+      void this.#askWhich(asked);
     }
   }
 
   /** Shows both texts, unless the person is busy in another dialog: the button in the row also asks. */
-  #askWhich(id: number): void {
-    const { before, theirs, changes } = this.#edits.get(id) ?? {};
-    if (before === undefined || theirs === undefined || document.querySelector('dialog[open]') !== null)
-      return;
+  async #askWhich({ before, changes, theirs = before }: Edit): Promise<void> {
+    if (document.querySelector('dialog[open]') !== null) return;
     const mine = { ...theirs, ...changes };
     const rows = FIELDS.filter((field) => mine[field] !== theirs[field]).map((field) => {
       const cells = [before, theirs, mine].map((book) =>
@@ -297,35 +281,27 @@ export class Edits {
       return make('tr', {}, make('th', { scope: 'row' }, FIELD_NAMES[field]), ...cells);
     });
     find('#conflict-fields').replaceChildren(...rows);
-    this.#asked = id;
-    conflict.showModal();
-  }
-
-  #settleConflict(isMine: boolean): void {
-    conflict.close();
-    refocus();
-    const edit = this.#edits.get(this.#asked ?? 0);
-    if (edit?.theirs === undefined) return;
-    if (isMine) {
-      this.#again({ ...edit, before: edit.theirs });
-    } else {
-      this.#forget(edit.before.id);
-      announce('Theirs was kept');
-    }
+    const kept = await ask(find('#conflict'));
+    const edit = this.#edits.get(theirs.id);
+    if (edit?.kind !== 'changed') return;
+    if (kept === 'mine') this.#send({ ...edit, before: theirs });
+    if (kept !== 'theirs') return;
+    this.#forget(theirs.id);
+    announce('Theirs was kept');
   }
 
   /** The button in the row of a book. */
   settle(book: Book): void {
     const edit = this.#edits.get(book.id);
-    if (edit?.kind === 'unsaved') this.#again(edit);
-    else if (edit?.kind === 'changed') this.#askWhich(book.id);
+    if (edit?.kind === 'unsaved') this.#send(edit);
+    else if (edit?.kind === 'changed') void this.#askWhich(edit);
     else void this.#undo.bringBack(book);
   }
 }
 
+const say = (book: Book, text: string) => show([...sentence`“${titleOf(book)}” `, text]);
+
 const fieldsOf = (changes: BookChanges) => FIELDS.filter((field) => field in changes);
 
-/** The values of some fields. */
-function pick(from: BookChanges, fields: readonly Field[]): BookChanges {
-  return Object.fromEntries(fields.map((field) => [field, from[field]]));
-}
+const pick = (from: BookChanges, fields: readonly Field[]): BookChanges =>
+  Object.fromEntries(fields.map((field) => [field, from[field]]));

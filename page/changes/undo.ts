@@ -9,6 +9,7 @@ import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
 import { sentence } from '../elements/dom.ts';
 import { show } from '../elements/messages.ts';
+import { keep, kept } from '../elements/storage.ts';
 import { counted, numberText, titleOf } from '../elements/text.ts';
 
 /** Something that a person did. */
@@ -22,9 +23,9 @@ interface Done {
   /** What is to be stored once the book is back. */
   readonly changes?: BookChanges | undefined;
   /** Its number in the log, as soon as that is known. */
-  readonly change?: number;
+  change?: number | undefined;
   /** Of the attempt to take it back: a repetition has the same one, even after a reload. */
-  readonly key?: string | undefined;
+  key?: string;
 }
 
 /** What was done, and what was taken back. */
@@ -33,15 +34,17 @@ type Side = 'done' | 'undone';
 const MOST = 100;
 
 export class Undo {
-  /** Waits for what is on its way. @returns the title of a book with changes that are not stored yet, if there is one. */
+  /** Waits for what is on its way. @returns the title of a book with changes that are not stored yet. */
   settled: () => Promise<string | undefined> = async () => undefined;
   /** Called after books have changed: with the book as it is now, without one if it is gone, without an id if they are several. */
   onTakenBack: (id?: number, book?: Book, changes?: BookChanges) => void = () => {};
   /** The catalogue is known to have no log. */
   isOff = false;
+  /** What is being taken back: a change waits for it. */
+  idle: Promise<void> = Promise.resolve();
   readonly #session: Session;
   readonly #log: Log;
-  readonly #stacks: Record<Side, readonly Done[]> = { done: [], undone: [] };
+  readonly #stacks: Readonly<Record<Side, Done[]>> = { done: [], undone: [] };
   #queue: Promise<unknown> = Promise.resolve();
   #running = 0;
   /** The latest message, and how many changes of which side it is about. */
@@ -50,7 +53,7 @@ export class Undo {
   constructor(session: Session) {
     this.#session = session;
     this.#log = new Log(session);
-    attempt(() => Object.assign(this.#stacks, JSON.parse(sessionStorage.getItem('undo') ?? '{}')));
+    Object.assign(this.#stacks, JSON.parse(kept('sessionStorage', 'undo') || '{}'));
     addEventListener('beforeunload', (event) => {
       if (this.#running > 0) event.preventDefault(); // the browser asks whether to stay
     });
@@ -58,24 +61,27 @@ export class Undo {
 
   /** Whether anything can be taken back. */
   async isPossible(): Promise<boolean> {
-    this.isOff = !(await this.#log.isKept());
-    return !this.isOff;
+    const isKept = await this.#log.isKept();
+    this.isOff = !isKept;
+    return isKept;
   }
 
   /** Notes what a person did. */
   push(done: Done): void {
-    this.#keep('undone', []);
-    this.#keep('done', [...this.#stacks.done, done]);
+    this.#stacks.done.push(done);
+    this.#stacks.undone.length = 0;
+    this.#save();
   }
 
   /** Forgets everything: the next person at this tab did not do it. */
   forget(): void {
-    for (const side of ['done', 'undone'] as const) this.#keep(side, []);
+    for (const stack of Object.values(this.#stacks)) stack.length = 0;
+    this.#save();
   }
 
-  #keep(side: Side, stack: readonly Done[]): void {
-    this.#stacks[side] = stack.slice(-MOST);
-    attempt(() => sessionStorage.setItem('undo', JSON.stringify(this.#stacks)));
+  #save(): void {
+    for (const stack of Object.values(this.#stacks)) stack.splice(0, Math.max(0, stack.length - MOST));
+    keep('sessionStorage', 'undo', JSON.stringify(this.#stacks));
   }
 
   /** Takes back what was done last, to any book or to one. */
@@ -98,12 +104,8 @@ export class Undo {
    * @param name what they are called in messages.
    * @throws Complaint when the log does not have them.
    */
-  async takeBack(
-    request: UndoRequest,
-    name: string,
-    taking?: Omit<TakingBack, 'idempotencyKey'>,
-  ): Promise<TakenBack> {
-    const taken = await this.#log.takeBack(request, { ...taking, idempotencyKey: randomKey() });
+  async takeBack(request: UndoRequest, name: string, taking?: TakingBack): Promise<TakenBack> {
+    const taken = await this.#log.takeBack(request, taking);
     if (taken.change !== null) this.push({ name, change: taken.change });
     this.onTakenBack();
     return taken;
@@ -114,12 +116,14 @@ export class Undo {
     if (this.#session.reach !== 'here') return void show(`${this.#session.trouble} Nothing was taken back.`);
     this.#running += 1;
     const work = async () => {
+      const isPossible = await this.isPossible();
       const unsaved = await this.settled();
       const found = this.#stacks[side].findLast(isWanted) ?? otherwise;
-      if (unsaved !== undefined) show(sentence`“${unsaved}” has a change that is not stored yet.`);
+      if (!isPossible) show('This catalogue keeps no history: nothing can be taken back.');
+      else if (unsaved !== undefined) show(sentence`“${unsaved}” has a change that is not stored yet.`);
       else if (found === undefined) show(`There is nothing to ${side === 'done' ? 'undo' : 'redo'}`);
-      else if (await this.isPossible()) await this.#carryOut(side, found);
-      else show('This catalogue keeps no history: nothing can be taken back.');
+      else this.idle = this.#carryOut(side, found);
+      await this.idle;
       this.#running -= 1;
     };
     this.#queue = this.#queue.then(work);
@@ -127,59 +131,43 @@ export class Undo {
   }
 
   async #carryOut(side: Side, found: Done): Promise<void> {
-    const { id, name, before = {}, after = {}, changes, key: idempotencyKey = randomKey() } = found;
-    let entry = found;
-    const replace = (next?: Done) => {
-      const stack = this.#stacks[side].flatMap((one) => (one === entry ? (next ?? []) : one));
-      this.#keep(side, stack);
-      entry = next ?? entry;
-    };
+    const { id, name, before = {}, after = {} } = found;
+    const onProgress = (done: number, total: number) =>
+      this.#say(`${numberText(done)} of ${counted(total, 'book')} …`);
     try {
-      const change = found.change ?? (id && (await this.#log.changeOf(id, before, after)));
+      if (id !== undefined) found.change ??= await this.#log.changeOf(id, before, after);
+      const { change, key = randomKey() } = found;
       if (change === undefined) throw new Complaint('The log does not have this change any more.');
-      replace({ ...found, change, key: idempotencyKey });
-      const onProgress = (done: number, total: number) =>
-        this.#say(side, `${numberText(done)} of ${counted(total, 'book')} …`);
-      const taken = await this.#log.takeBack({ change }, { idempotencyKey, onProgress });
+      found.key = key;
+      this.#save();
+      const taken = await this.#log.takeBack({ change }, { idempotencyKey: key, onProgress });
       const book = id && (await this.#log.find(id));
-      replace();
       if (taken.change !== null) {
-        const other = side === 'done' ? 'undone' : 'done';
-        const back = { ...found, changes: undefined, key: undefined, change: taken.change };
-        this.#keep(other, [...this.#stacks[other], back]);
+        const { key: _, changes: __, ...back } = { ...found, change: taken.change };
+        this.#stacks[side === 'done' ? 'undone' : 'done'].push(back);
         this.#sayTaken(side, name);
       } else if (taken.left > 0)
         show(sentence`“${name}” stays as it is: somebody else has changed it since.`);
       else show(sentence`“${name}” is as it was already.`);
-      this.onTakenBack(id, book || undefined, changes);
+      this.onTakenBack(id, book || undefined, found.changes);
     } catch (error) {
-      replace();
-      show([
-        ...sentence`“${name}” stays as it is. `,
-        error instanceof Complaint ? error.message : String(error),
-      ]);
+      show([...sentence`“${name}” stays as it is. `, `${error instanceof Error ? error.message : error}`]);
     }
+    const stack = this.#stacks[side];
+    if (stack.includes(found)) stack.splice(stack.indexOf(found), 1);
+    this.#save();
   }
 
   /** One message counts those that follow one another. */
   #sayTaken(side: Side, name: string): void {
     const isNext = this.#said.message?.isConnected && this.#said.side === side;
     const count = isNext ? this.#said.count + 1 : 1;
-    const one = side === 'done' ? sentence`Taken back: ${name}` : sentence`Made again: ${name}`;
-    const many = `${counted(count, 'change')} ${side === 'done' ? 'taken back' : 'made again'}`;
-    this.#say(side, count === 1 ? one : many, count);
+    const done = side === 'done' ? 'taken back' : 'made again';
+    this.#say(count === 1 ? sentence`“${name}” was ${done}` : `${counted(count, 'change')} ${done}`);
+    this.#said = { ...this.#said, side, count };
   }
 
-  #say(side: Side, text: Parameters<typeof show>[0], count = this.#said.count): void {
-    this.#said = { side, count, message: show(text, undefined, this.#said.message) };
-  }
-}
-
-/** The browser may let no page store anything, or have no room: then a reload forgets it. */
-function attempt(work: () => unknown): void {
-  try {
-    work();
-  } catch {
-    // Nothing else depends on it.
+  #say(text: Parameters<typeof show>[0]): void {
+    this.#said = { ...this.#said, message: show(text, undefined, this.#said.message) };
   }
 }

@@ -18,6 +18,14 @@ export function refocus(): void {
   field.focus();
 }
 
+/** Opens a dialog. @returns the value of the button that closes it; '' if none does. */
+export async function ask(dialog: HTMLDialogElement): Promise<string> {
+  dialog.returnValue = '';
+  dialog.showModal();
+  await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
+  return dialog.returnValue;
+}
+
 type Attributes = Readonly<Record<string, string | number | boolean | undefined | ((event: Event) => void)>>;
 
 /**

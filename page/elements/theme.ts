@@ -1,15 +1,8 @@
 // Owns: light, dark, or as the system. The choice is the only thing that outlives the tab, and only if there is one.
 
-const NAME = 'theme';
+import { keep, kept } from './storage.ts';
 
-/** Nothing if the browser does not let pages store anything. */
-function storage(): Storage | undefined {
-  try {
-    return localStorage;
-  } catch {
-    return undefined;
-  }
-}
+const NAME = 'theme';
 
 function choose(theme: string): void {
   if (theme === '') delete document.documentElement.dataset.theme;
@@ -20,12 +13,11 @@ function choose(theme: string): void {
 
 /** Applies the choice of an earlier visit, and follows the buttons of the menu. */
 export function followThemeButtons(): void {
-  choose(storage()?.getItem(NAME) ?? '');
+  choose(kept('localStorage', NAME));
   for (const button of document.querySelectorAll<HTMLElement>('#themes button')) {
     button.addEventListener('click', () => {
       const { theme = '' } = button.dataset;
-      if (theme === '') storage()?.removeItem(NAME);
-      else storage()?.setItem(NAME, theme);
+      keep('localStorage', NAME, theme);
       choose(theme);
     });
   }

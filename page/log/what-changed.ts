@@ -1,6 +1,6 @@
 // Owns: the dialog "What changed": the events of the log by day, their books, and undo, also of all since a time.
 
-import type { CatalogueEvent, ChangedBook, EventName, UndoRequest } from '../../client/src/book-catalogue.ts';
+import type { ChangedBook, EventName, ListedEvent, UndoRequest } from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
 import { button, find, make, warning } from '../elements/dom.ts';
 import { show as showMessage } from '../elements/messages.ts';
@@ -34,7 +34,7 @@ export class WhatChanged {
   /** The days, and the lines of the last one. */
   #days = make('div');
   #lines = make('ul');
-  #rest: AsyncGenerator<CatalogueEvent> | undefined;
+  #rest: AsyncGenerator<ListedEvent> | undefined;
 
   constructor(session: Session, undoing: Undoing, events: WhatChangedEvents) {
     this.#session = session;
@@ -71,7 +71,7 @@ export class WhatChanged {
   /** @param isWanted by a person, who gets the focus back. */
   async #load(isWanted: boolean): Promise<void> {
     const days = this.#days;
-    const events: CatalogueEvent[] = [];
+    const events: ListedEvent[] = [];
     let trouble: Node | undefined;
     this.#older.ariaDisabled = 'true';
     try {
@@ -96,7 +96,7 @@ export class WhatChanged {
     if (isWanted && this.#older.hidden) (days.lastElementChild as HTMLElement | null)?.focus();
   }
 
-  #add(event: CatalogueEvent): void {
+  #add(event: ListedEvent): void {
     if (event.kind === 'beginning') {
       const text = `The catalogue knows its changes since ${momentText(event.at)}.`;
       this.#days.append(make('p', { class: 'hint', tabindex: -1 }, text));
@@ -110,7 +110,7 @@ export class WhatChanged {
     this.#lines.append(this.#lineOf(event, event.event ?? 0));
   }
 
-  #lineOf(event: CatalogueEvent, name: EventName): HTMLElement {
+  #lineOf(event: ListedEvent, name: EventName): HTMLElement {
     const heading = make('p', {}, make('b', {}, ...eventText(event)));
     const text = heading.textContent;
     const books = make('ul', {}, ...event.first.map((one) => this.#bookOf(one)));
@@ -134,7 +134,7 @@ export class WhatChanged {
   }
 
   /** The button for the books that are not shown yet; hidden if there are none. */
-  #moreOf({ books, first }: CatalogueEvent, name: EventName, list: HTMLElement): HTMLButtonElement {
+  #moreOf({ books, first }: ListedEvent, name: EventName, list: HTMLElement): HTMLButtonElement {
     let all: AsyncGenerator<ChangedBook> | undefined;
     const click = async () => {
       const found: ChangedBook[] = [];
@@ -160,7 +160,7 @@ export class WhatChanged {
     return more;
   }
 
-  async #show(event: CatalogueEvent, name: EventName, line: HTMLElement): Promise<void> {
+  async #show(event: ListedEvent, name: EventName, line: HTMLElement): Promise<void> {
     const { books } = event;
     const work = this.#session.call((catalogue) => catalogue.count({ event: name }));
     const count = await work.catch(() => undefined); // it takes the service too long, for example

@@ -1,6 +1,6 @@
 // Owns: events of the log, their books and times, in words.
 
-import type { CatalogueEvent, ChangedBook } from '../../client/src/book-catalogue.ts';
+import type { ChangedBook, ListedEvent } from '../../client/src/book-catalogue.ts';
 import { AS_IT_IS, make, sentence } from '../elements/dom.ts';
 import { bookText, counted, FIELD_NAMES, FIELDS, fieldText, NO_VALUE } from '../elements/text.ts';
 
@@ -39,7 +39,7 @@ export function agoText(at: Date): string {
   return AGO.format(-Math.floor(seconds / length), unit as keyof typeof UNITS);
 }
 
-type Described = Pick<CatalogueEvent, 'kind' | 'name' | 'books'> & Partial<Pick<CatalogueEvent, 'first'>>;
+type Described = Pick<ListedEvent, 'kind' | 'name' | 'books'> & Partial<Pick<ListedEvent, 'first'>>;
 
 /** What an event was, and of how many books: `14 books changed one by one`. */
 export function eventText({ kind, name, books, first = [] }: Described): (string | Node)[] {

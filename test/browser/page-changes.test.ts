@@ -435,7 +435,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await page.keyboard.type('Persuasion');
     await page.keyboard.press('Enter');
     await waitUntil(() => held.length === 1);
-    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
     await page.keyboard.press('Insert');
     await page.keyboard.type('Sanditon');
     held[0]?.();

@@ -200,7 +200,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await dialog(page).getByRole('button', { name: 'Emma, Jane Austen, 1815' }).click();
     await dialog(page).getByRole('button', { name: 'Bring back: Emma, Jane Austen, 1815' }).first().click();
     await waitUntil(async () => (await emma())?.year === 1815);
-    assert.equal(await cell(page, 'Emma', 'year').textContent(), '1815');
+    await waitUntil(async () => (await cell(page, 'Emma', 'year').textContent()) === '1815');
   });
 
   test('what others change is shown at once, but for the row that is being edited, and counted without the person’s own changes', async (context) => {

@@ -3,6 +3,7 @@
 
 class Element {
   open = false;
+  returnValue = '';
   textContent = '';
   readonly children: readonly unknown[] = [];
   readonly matches = () => false;
@@ -17,21 +18,22 @@ class Element {
     this.#listeners.set(type, listener);
   }
 
-  click(): void {
-    this.#listeners.get('click')?.({});
-  }
-
   showModal(): void {
     this.open = true;
   }
 
-  close(): void {
+  /** @param value of the button that closes it. */
+  close(value: string): void {
+    if (!this.open) return;
     this.open = false;
+    this.returnValue = value;
+    this.#listeners.get('close')?.({});
   }
 }
 
 const elements = new Map<string, Element>();
 const listeners = new Map<string, ((event: Event) => void)[]>();
+const stored = new Map<string, string>();
 
 /** The element of a selector. */
 export function element(selector: string): Element {
@@ -40,9 +42,10 @@ export function element(selector: string): Element {
   return found;
 }
 
-/** Forgets who listens: for the next page. */
-export function forgetListeners(): void {
+/** For the next page. @param isReload whether it is in the same tab. */
+export function forgetPage(isReload = false): void {
   listeners.clear();
+  if (!isReload) stored.clear();
 }
 
 /** @returns whether nobody prevents what follows from the event. */
@@ -54,6 +57,11 @@ export function dispatch(type: string): boolean {
 
 /** Gives this process a document; modules of the page may be imported afterwards. */
 export function provideDocument(): void {
+  const sessionStorage = {
+    getItem: (name: string) => stored.get(name) ?? null,
+    setItem: (name: string, text: string) => stored.set(name, text),
+  };
+  Object.defineProperty(globalThis, 'sessionStorage', { value: sessionStorage }); // Node.js has one of its own
   Object.assign(globalThis, {
     document: {
       activeElement: null,

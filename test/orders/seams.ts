@@ -27,5 +27,5 @@ export const SEAMS: Readonly<Record<string, fc.IAsyncProperty<unknown>>> = {
   'reads from a standby': standby,
   'open lists': openLists,
   'requests on connections': connections,
-  'edits, deletions and undoing on the page': page,
+  'two librarians who change, delete and undo each other’s work lose nothing': page,
 };

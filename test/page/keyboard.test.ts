@@ -35,7 +35,9 @@ const { listenToKeys } = await import(pathTo('page/keys.ts'));
 const { goalOf, typesCharacter } = await import(pathTo('page/elements/keyboard.ts'));
 const done: string[] = [];
 listenToKeys(
-  Object.fromEntries(['search', 'undo', 'add', 'explain'].map((name) => [name, () => done.push(name)])),
+  Object.fromEntries(
+    ['search', 'undo', 'redo', 'add', 'explain'].map((name) => [name, () => done.push(name)]),
+  ),
 );
 
 /** @param held `C`ontrol, `M`eta, `A`lt, `S`hift, Alt`G`r, `R`epeated. */
@@ -143,15 +145,20 @@ test('Option and AltGr type what they type, but Option N adds where nothing is w
     assert.ok(!types(key, held), `${held} ${key}`);
 });
 
-test('undo is one change a press, and in a field the field’s own; redo, pasting and other keys are the browser’s', () => {
+test('undo and redo are one change a press, and in a field the field’s own; pasting and other keys are the browser’s', () => {
   for (const [key, code, held, target, expected] of [
     ['z', 'KeyZ', 'CR', LIST, 'nothing'],
     ['z', 'KeyZ', 'C', SEARCH, '-'],
     ['я', 'KeyZ', 'C', CELL, '-'],
-    ['Z', 'KeyZ', 'CS', LIST, '-'],
-    ['Я', 'KeyZ', 'MS', LIST, '-'],
-    ['y', 'KeyY', 'C', LIST, '-'],
+    ['Z', 'KeyZ', 'CS', LIST, 'redo'],
+    ['Я', 'KeyZ', 'MS', LIST, 'redo'],
+    ['Z', 'KeyZ', 'CSR', LIST, 'nothing'],
+    ['y', 'KeyY', 'C', LIST, 'redo'],
+    ['y', 'KeyY', 'C', CELL, '-'],
+    ['Y', 'KeyY', 'CS', LIST, '-'],
+    ['K', 'KeyK', 'CS', LIST, '-'],
     ['z', 'KeyZ', '', LIST, '-'],
+    ['Z', 'KeyZ', 'S', LIST, '-'],
     ['Insert', 'Insert', '', SEARCH, 'add'],
     ['Insert', 'Insert', 'S', SEARCH, '-'],
     ['Insert', 'Insert', 'C', SEARCH, '-'],

@@ -15,7 +15,6 @@ const { readFields } = await load('changes/book-fields.ts');
 const { fieldText } = await load('elements/text.ts');
 const { searchesOf, viewOf } = await load('list/view.ts');
 const { Shelf } = await load('list/shelf.ts');
-const { Undo } = await load('changes/undo.ts');
 const { isRefusal } = await load('catalogue/refusal.ts');
 
 test('a field is read without the blanks around it, or refused with the reason', () => {
@@ -160,33 +159,6 @@ test('an answer that was on its way when a book changed does not hide the change
   await find(false);
   await find(true);
   assert.equal(shelf.at(0).title, 'Emma, a novel');
-});
-
-test('the latest change is taken back first, and each once', async () => {
-  const undo = new Undo();
-  const done: string[] = [];
-  const entries = ['first', 'second', 'third'].map((name) => () => void done.push(name));
-  for (const entry of entries) undo.push(entry);
-  undo.runThis(entries[1]);
-  for (let time = 0; time < 3; time += 1) await undo.run();
-  assert.deepEqual(done, ['second', 'third', 'first']);
-});
-
-test('a change waits for the one that is being taken back', async () => {
-  const undo = new Undo();
-  const { promise, resolve } = Promise.withResolvers<void>();
-  let isEarlierDone = false;
-  undo.push(() => {
-    isEarlierDone = true;
-  });
-  undo.push(() => promise);
-  const latest = undo.run();
-  await undo.run();
-  assert.equal(isEarlierDone, false);
-  resolve();
-  await latest;
-  await undo.run();
-  assert.equal(isEarlierDone, true);
 });
 
 test('only what the catalogue itself refuses is given up, not what a proxy answers in its place', () => {
