@@ -214,7 +214,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await followed.promise;
     await keyboard.edit(page, 'It', 'year', '1985');
     await keyboard.add(page, { title: 'Persuasion' });
-    await shown(page, [...ALL, 'Persuasion'].toSorted());
+    await shown(page, ['Beowulf', 'Persuasion', ...ALL.slice(1)]);
     await client.request('PUT', '/book/7', { body: { year: 1816 } });
     await client.request('DELETE', '/book/8');
     await waitUntil(async () => (await cell(page, 'Emma', 'year').textContent()) === '1816');
@@ -226,11 +226,11 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await client.request('PUT', '/book/6', { body: { year: 1938 } });
     await waitUntil(async () => (await cell(page, 'The Hobbit', 'year').textContent()) === '1938');
     assert.equal(await editor(page, 'Emma', 'title').inputValue(), 'Emma, a novel');
-    assert.equal(await row(page, 'Emma').getByRole('gridcell').nth(1).textContent(), '1816');
+    assert.equal(await page.getByRole('row').filter({ hasText: 'Emma' }).filter({ hasText: '1816' }).count(), 1);
     await page.keyboard.press('Escape');
     await waitUntil(async () => (await cell(page, 'Emma', 'year').textContent()) === '1817');
     await messages(page).getByText('3 books were changed by others').waitFor();
-    await messages(page).getByRole('button', { name: 'Show' }).click();
+    await messages(page).getByRole('button', { name: 'Show' }).last().click();
     await dialog(page).getByRole('heading', { name: 'What changed' }).waitFor();
     assert.deepEqual(complaints(), []);
   });
