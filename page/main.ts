@@ -2,14 +2,12 @@
 
 import type { Book, BookChanges } from '../client/src/book.ts';
 import { termsOf } from '../src/books/words.ts';
-import { Log } from './catalogue/log.ts';
 import { Session } from './catalogue/session.ts';
 import { BookDialog } from './changes/book-dialog.ts';
 import { readFields } from './changes/book-fields.ts';
 import { Edits } from './changes/edits.ts';
 import { Undo } from './changes/undo.ts';
 import { ask, find, refocus, sentence } from './elements/dom.ts';
-import { isField } from './elements/keyboard.ts';
 import { announce, show as showMessage } from './elements/messages.ts';
 import { FIELD_NAMES, titleOf } from './elements/text.ts';
 import { followThemeButtons } from './elements/theme.ts';
@@ -23,9 +21,7 @@ import { Grid } from './list/grid.ts';
 import { Place } from './list/place.ts';
 import { type Found, Shelf } from './list/shelf.ts';
 import { ALL, isFiltered, ORDERS, type Order, queryOf, searchesOf, type View, viewOf } from './list/view.ts';
-import { BookHistory } from './log/history.ts';
 import { Others } from './log/others.ts';
-import { Undoing } from './log/undoing.ts';
 import { WhatChanged } from './log/what-changed.ts';
 import { eventText } from './log/words.ts';
 
@@ -45,9 +41,6 @@ const order = find<HTMLSelectElement>('#order');
 /** What is shown: the address, the arrow, the chips, the count and the rows change together, and with it. */
 let view = viewOf(new URL(location.href).searchParams);
 
-/** The event that is named above the list. */
-let named: string | undefined;
-
 /** What a person wants to see. It is shown when its books are here. */
 let wanted = view;
 
@@ -59,7 +52,7 @@ const shelf = new Shelf(session);
 const undo = new Undo(session);
 const edits = new Edits(session, shelf, undo);
 const place = new Place(shelf);
-const chips = new Chips(session, viewWithWords, show);
+const chips = new Chips(session, viewWithWords, show, eventText);
 
 /** Without a log, a person is asked before. */
 async function remove(book: Book): Promise<void> {
@@ -76,7 +69,7 @@ function change(book: Book, fields: BookChanges): void {
 const bookDialog = new BookDialog(session, {
   change,
   delete: remove,
-  history: ({ id }) => bookHistory.open(id),
+  history: ({ id }) => whatChanged.history.open(id),
   added: (book) => {
     const run = () => {
       show({ ...ALL, order: '-id' });
@@ -104,7 +97,7 @@ const grid = new Grid(root, shelf, {
   },
   open: (book) => bookDialog.change(book),
   delete: remove,
-  history: ({ id }) => bookHistory.open(id),
+  history: ({ id }) => whatChanged.history.open(id),
   settle: (book) => edits.settle(book),
   type: () => {
     words.focus();
@@ -119,16 +112,14 @@ const importDialog = new ImportDialog(session, undo, () => {
 });
 const exportDialog = new ExportDialog(session);
 
-const whatChanged = new WhatChanged(session, new Undoing(session, undo), {
-  show: (event) => show({ ...ALL, order: wanted.order, event: `${event}` }),
-  history: (id) => bookHistory.open(id),
-});
-const bookHistory = new BookHistory(new Log(session), undo, { change, all: () => whatChanged.open() });
+const whatChanged = new WhatChanged(session, undo, change, (event) =>
+  show({ ...ALL, order: wanted.order, event: `${event}` }),
+);
 const others = new Others(session, shelf, {
-  editing: (id) => (grid.edited?.id === id ? grid.editing : undefined),
+  editing: (id) => (grid.bookOf(root.querySelector('.editing'))?.id === id ? grid.editing : undefined),
   changed: (id, book) => edits.restore(id, book),
-  many: reload,
-  show: () => whatChanged.open(),
+  reload,
+  showLog: () => whatChanged.open(),
 });
 
 // What comes back from the service
@@ -246,16 +237,8 @@ function showControls(): void {
     header.ariaSort = view.order === field ? 'ascending' : view.order === `-${field}` ? 'descending' : 'none';
   }
   chips.draw(view);
-  if (view.event !== named) void nameEvent(view.event);
   const query = queryOf(view).toString();
   history.replaceState(null, '', query === '' ? location.pathname : `?${query}`);
-}
-
-/** Names the event whose books are shown. */
-async function nameEvent(event: string | undefined): Promise<void> {
-  named = event;
-  const found = event && (await session.call((catalogue) => catalogue.event(event)).catch(() => undefined));
-  if (found && view.event === event) chips.nameEvent(...eventText(found));
 }
 
 /** What is wanted, with the words as they are in the field: somebody may be typing them. */
@@ -339,20 +322,11 @@ listenToKeys({
   redo: () => void undo.redo(),
   add,
   log: () => undo.isOff || whatChanged.open(),
-  history: () => undo.isOff || (grid.book && bookHistory.open(grid.book.id)),
+  history: () => {
+    const book = grid.bookOf(document.activeElement);
+    if (book !== undefined && !undo.isOff) void whatChanged.history.open(book.id);
+  },
   explain: explainKeys,
-});
-
-// A file may be dropped anywhere, a text into fields.
-for (const type of ['dragover', 'drop'] as const) {
-  document.addEventListener(type, (event) => {
-    const isFile = event.dataTransfer?.types.includes('Files') === true;
-    if (isFile || !isField(event.target)) event.preventDefault();
-  });
-}
-document.addEventListener('drop', ({ dataTransfer }) => {
-  const file = dataTransfer?.files[0];
-  if (file !== undefined && document.querySelector('dialog[open]') === null) importDialog.open(file);
 });
 
 document.addEventListener('close', refocus, true);

@@ -100,6 +100,11 @@ export class Session {
     }
   }
 
+  /** The client, after a login if one is needed. */
+  async client(): Promise<BookCatalogue> {
+    return this.#catalogue ?? (await this.#logIn());
+  }
+
   /**
    * Carries out work with the service, after a login if one is needed.
    * @throws as the work does, but never WrongCredentials: the work is then carried out after another login.
@@ -110,7 +115,7 @@ export class Session {
 
   async #call<Result>(work: (catalogue: BookCatalogue) => Promise<Result>): Promise<Result> {
     for (;;) {
-      const catalogue = this.#catalogue ?? (await this.#logIn());
+      const catalogue = await this.client();
       const began = performance.now();
       try {
         const result = await work(catalogue);

@@ -1,5 +1,6 @@
 // Owns: the chips above the list: those that narrow or order what is shown, and how many books lack something.
 
+import type { CatalogueEvent } from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
 import { find, icon, make } from '../elements/dom.ts';
 import { numberText } from '../elements/text.ts';
@@ -13,6 +14,9 @@ type ChipName = 'newest' | 'no-year' | 'no-author' | 'year' | 'event';
 
 export class Chips {
   readonly #session: Session;
+  readonly #eventText: (event: CatalogueEvent) => readonly (string | Node)[];
+  /** The event that its chip names. */
+  #event: string | undefined;
   /** How many books lack something, as counted last. */
   readonly #missing = { 'no-year': 0, 'no-author': 0 };
   #counting: ReturnType<typeof setTimeout> | undefined;
@@ -20,9 +24,16 @@ export class Chips {
   /**
    * @param view that is shown, with the words as they are in the field.
    * @param show is called with the view that a chip leads to.
+   * @param eventText what an event is called.
    */
-  constructor(session: Session, view: () => View, show: (view: View) => void) {
+  constructor(
+    session: Session,
+    view: () => View,
+    show: (view: View) => void,
+    eventText: (event: CatalogueEvent) => readonly (string | Node)[],
+  ) {
     this.#session = session;
+    this.#eventText = eventText;
     for (const element of document.querySelectorAll<HTMLElement>('[data-chip]'))
       element.addEventListener('click', () => show(viewAfter(element.dataset.chip as ChipName, view())));
   }
@@ -37,14 +48,18 @@ export class Chips {
     press('year', view.year !== undefined && view.year !== 0);
     offer('year', year !== undefined);
     press('event', view.event !== undefined);
-    if (view.event !== undefined && chip('event').textContent === '') this.nameEvent('One change');
+    if (view.event !== this.#event) void this.#nameEvent(view.event);
     offer('event', view.event !== undefined);
     for (const name of ['no-year', 'no-author'] as const) offer(name, this.#missing[name] > 0);
   }
 
-  /** @param name of the event whose books are shown. */
-  nameEvent(...name: readonly (string | Node)[]): void {
-    chip('event').replaceChildren(make('span', {}, ...name), icon('close-icon'));
+  async #nameEvent(event: string | undefined): Promise<void> {
+    this.#event = event;
+    const name = (...text: readonly (string | Node)[]) =>
+      chip('event').replaceChildren(make('span', {}, ...text), icon('close-icon'));
+    name('One change');
+    const found = event && (await this.#session.call((one) => one.event(event)).catch(() => undefined));
+    if (found && event === this.#event) name(...this.#eventText(found));
   }
 
   countSoon(): void {

@@ -8,7 +8,7 @@ import { goalOf, typesCharacter } from '../elements/keyboard.ts';
 import { FIELD_NAMES, FIELDS, type Field, fieldText } from '../elements/text.ts';
 import { CellEditor, type Onward, type Refused } from './cell-editor.ts';
 import { LongScroll } from './long-scroll.ts';
-import { ACTIONS, Row, type RowState } from './row.ts';
+import { ACTIONS, isOnPhone, Row, type RowState } from './row.ts';
 import type { Shelf } from './shelf.ts';
 
 /** Rows above and below those in sight, so that a move finds them ready. */
@@ -86,19 +86,14 @@ export class Grid {
     return Math.floor(this.#scroll.top / this.#rowHeight);
   }
 
-  /** The book of the cell that is a field. */
-  get edited(): Book | undefined {
-    return this.#placeOf(this.#editor.cell ?? null)?.row.book;
-  }
-
   /** While a cell is a field: resolves when it is not. */
   get editing(): Promise<void> | undefined {
     return this.#editor.closing;
   }
 
-  /** The book of the row that has the focus. */
-  get book(): Book | undefined {
-    return this.#placeOf(document.activeElement)?.row.book;
+  /** The book of the row that an element is in. */
+  bookOf(element: Element | null): Book | undefined {
+    return this.#placeOf(element)?.row.book;
   }
 
   /** Closes the field, if there is one, as if the focus had left it. */
@@ -349,9 +344,4 @@ export class Grid {
       if (FIELDS[next] !== undefined) this.#edit(index, next);
     }
   }
-}
-
-/** Whether rows have two lines, and no room for fields and buttons (page.css). */
-function isOnPhone(): boolean {
-  return matchMedia('(max-width: 40rem)').matches;
 }

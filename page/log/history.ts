@@ -1,8 +1,8 @@
 // Owns: the history of a book: its states, the newest first, and bringing an older one back.
 
-import type { Book, BookChanges, BookState } from '../../client/src/book-catalogue.ts';
+import { type Book, type BookChanges, isSameBook } from '../../client/src/book.ts';
+import type { BookState } from '../../client/src/book-catalogue.ts';
 import type { Log } from '../catalogue/log.ts';
-import { Complaint } from '../catalogue/persist.ts';
 import type { Undo } from '../changes/undo.ts';
 import { AS_IT_IS, button, find, make, sentence, warning } from '../elements/dom.ts';
 import { bookText, FIELDS, titleOf } from '../elements/text.ts';
@@ -11,23 +11,22 @@ import { changeText, dayText, timeText } from './words.ts';
 const dialog = find<HTMLDialogElement>('#log');
 const content = find('#log-content');
 
-export interface HistoryEvents {
-  /** Change a book. */
-  change(book: Book, fields: BookChanges): void;
-  /** Show what changed in all books. */
-  all(): void;
-}
+/** Changes a book, as a person does. */
+export type Change = (book: Book, fields: BookChanges) => void;
 
 export class BookHistory {
   readonly #log: Log;
   readonly #undo: Undo;
-  readonly #events: HistoryEvents;
+  readonly #change: Change;
+  readonly #all: () => void;
   #request = new AbortController();
 
-  constructor(log: Log, undo: Undo, events: HistoryEvents) {
+  /** @param all shows what changed in all books. */
+  constructor(log: Log, undo: Undo, change: Change, all: () => void) {
     this.#log = log;
     this.#undo = undo;
-    this.#events = events;
+    this.#change = change;
+    this.#all = all;
     dialog.addEventListener('close', () => this.#request.abort());
   }
 
@@ -37,7 +36,7 @@ export class BookHistory {
     const { signal } = this.#request;
     const title = find('#log-title');
     title.textContent = 'History';
-    const all = button('What changed in all books', () => this.#events.all(), { class: 'link' });
+    const all = button('What changed in all books', this.#all, { class: 'link' });
     const show = (part: Node) => content.replaceChildren(part, make('footer', {}, all));
     show(make('p', { class: 'hint' }, 'Looking …'));
     if (!dialog.open) dialog.showModal();
@@ -46,13 +45,9 @@ export class BookHistory {
       const { book } = states.find((state) => state.book !== null) ?? {};
       if (book) title.replaceChildren(...sentence`History of “${titleOf(book)}”`);
       const lines = states.map((_, at) => this.#lineOf(states, at));
-      show(
-        lines.length > 0
-          ? make('ul', { class: 'events' }, ...lines)
-          : make('p', {}, 'Nothing is known of this book.'),
-      );
+      show(make('ul', { class: 'events' }, ...lines));
     } catch (error) {
-      if (!signal.aborted) show(warning(error instanceof Complaint ? error.message : String(error)));
+      if (!signal.aborted) show(warning((error as Error).message));
     }
   }
 
@@ -66,12 +61,10 @@ export class BookHistory {
     if (book !== null) text.append(': ', make('bdi', AS_IT_IS, bookText(book)));
     const line = make('li', {}, make('div', {}, make('p', {}, make('b', {}, ...what)), text));
     const latest = states[0]?.book ?? null;
-    if (book === null || isSame(book, latest)) return line;
-    line.append(
-      button('Bring back', () => void this.#bringBack(latest, book), {
-        ...{ class: 'link', 'aria-label': `Bring back: ${bookText(book)}` },
-      }),
-    );
+    if (book === null || (latest !== null && isSameBook(book, latest))) return line;
+    const label = `Bring back: ${bookText(book)}`;
+    const bringBack = () => void this.#bringBack(latest, book);
+    line.append(button('Bring back', bringBack, { class: 'link', 'aria-label': label }));
     return line;
   }
 
@@ -79,12 +72,8 @@ export class BookHistory {
     dialog.close();
     if (latest === null) await this.#undo.bringBack(book); // as it was when it was removed
     const now = latest ?? (await this.#log.find(book.id));
-    if (now === undefined || isSame(now, book)) return;
+    if (now === undefined || isSameBook(now, book)) return;
     const fields = FIELDS.filter((field) => now[field] !== book[field]);
-    this.#events.change(now, Object.fromEntries(fields.map((field) => [field, book[field]])));
+    this.#change(now, Object.fromEntries(fields.map((field) => [field, book[field]])));
   }
-}
-
-function isSame(one: Book, other: Book | null): boolean {
-  return FIELDS.every((field) => one[field] === other?.[field]);
 }

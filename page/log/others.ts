@@ -1,16 +1,11 @@
 // Owns: following what others change while the page is in sight: the rows of their books, and one message about them.
 // Does not: count what was changed here, or change a row that is being edited.
 
-import {
-  type Book,
-  type BookCatalogue,
-  type Change,
-  CursorExpired,
-  WrongCredentials,
-} from '../../client/src/book-catalogue.ts';
+import { isSameBook } from '../../client/src/book.ts';
+import { type Book, type Change, CursorExpired, WrongCredentials } from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
 import { show } from '../elements/messages.ts';
-import { counted, FIELDS } from '../elements/text.ts';
+import { counted } from '../elements/text.ts';
 import type { Shelf } from '../list/shelf.ts';
 
 /** Changes of a page of the log. So many are not shown row by row. */
@@ -20,18 +15,15 @@ const MANY = 1000;
 const FIRST_PAUSE = 2000;
 const LONGEST_PAUSE = 60_000;
 
-/** Milliseconds between two looks whether the page's own work is answered. */
-const LOOK = 50;
+const SEEN = 'visibilitychange';
 
 export interface OthersEvents {
   /** While a book is being edited: resolves when it is not. */
   editing(id: number): Promise<void> | undefined;
-  /** A book is to be shown as it is now; undefined if it is gone. */
+  /** Show a book as it is now; undefined if it is gone. */
   changed(id: number, book: Book | undefined): void;
-  /** So many books were changed that the list must be read again. */
-  many(): void;
-  /** Show all changes. */
-  show(): void;
+  reload(): void;
+  showLog(): void;
 }
 
 export class Others {
@@ -51,7 +43,7 @@ export class Others {
     this.#session = session;
     this.#shelf = shelf;
     this.#events = events;
-    document.addEventListener('visibilitychange', () => this.stop());
+    document.addEventListener(SEEN, () => this.stop());
     document.addEventListener('close', () => this.#say(), true); // nobody reaches a message while a dialog is open
   }
 
@@ -76,15 +68,17 @@ export class Others {
   async follow(): Promise<void> {
     for (let pause = FIRST_PAUSE; ; ) {
       while (document.hidden)
-        await new Promise((seen) => document.addEventListener('visibilitychange', seen, { once: true }));
-      const catalogue = await this.#session.call(async (known) => known);
+        await new Promise((seen) => document.addEventListener(SEEN, seen, { once: true }));
+      const catalogue = await this.#session.client();
       this.#work = new AbortController();
       const { signal } = this.#work;
+      const follow = this.#cursor !== 'now'; // that is known at once
+      if (!follow) this.#known.clear();
       try {
-        if (this.#cursor === 'now') this.#cursor = await begin(catalogue, signal);
-        for await (const { changes, cursor } of catalogue.changes(this.#cursor, { follow: true, signal })) {
+        for await (const { changes, cursor } of catalogue.changes(this.#cursor, { follow, signal })) {
           pause = FIRST_PAUSE;
-          if (changes.length > 0) await this.#settled();
+          // Changes of the page's own work may come here before that is answered.
+          while (changes.length > 0 && !this.#session.isIdle) await wait(50);
           signal.throwIfAborted();
           this.#cursor = cursor;
           this.#notice(changes);
@@ -92,22 +86,14 @@ export class Others {
       } catch (error) {
         if (signal.aborted) continue;
         if (error instanceof CursorExpired) this.#noticeMany();
-        else if (error instanceof WrongCredentials) {
+        if (error instanceof WrongCredentials)
           await this.#session.call(async (known) => {
             if (known === catalogue) throw error; // which asks for another login
           });
-        } else {
-          await new Promise((over) => setTimeout(over, pause));
-          pause = Math.min(2 * pause, LONGEST_PAUSE);
-        }
+        await wait(pause);
+        pause = Math.min(2 * pause, LONGEST_PAUSE);
       }
     }
-  }
-
-  /** Waits until the page's own work is answered: its changes may come here before that. */
-  async #settled(): Promise<void> {
-    do await new Promise((over) => setTimeout(over, LOOK));
-    while (!this.#session.isIdle);
   }
 
   #notice(changes: readonly Change[]): void {
@@ -120,7 +106,8 @@ export class Others {
   #noticeOne({ id, book }: Change): void {
     const now = book ?? undefined;
     const shown = this.#shelf.at(this.#shelf.placeOf(id) ?? -1);
-    if (this.#known.has(id) ? isSame(this.#known.get(id), now) : now && isSame(shown, now)) return;
+    const known = this.#known.has(id) ? this.#known.get(id) : (shown ?? null);
+    if (known === now || (known && now && isSameBook(known, now))) return;
     this.#changed.add(id);
     this.#known.set(id, now);
     const update = () => this.#events.changed(id, now);
@@ -131,7 +118,7 @@ export class Others {
     this.#cursor = 'now';
     this.#isMany = true;
     this.stop();
-    this.#events.many();
+    this.#events.reload();
   }
 
   #forget(): void {
@@ -144,17 +131,9 @@ export class Others {
     const isNew = this.#changed.size > 0 || this.#isMany;
     if (!isNew || document.querySelector('dialog[open]') !== null) return;
     const books = this.#isMany ? 'Many books were' : counted(this.#changed.size, 'book was', 'books were');
-    const action = { label: 'Show', run: () => this.#events.show() };
+    const action = { label: 'Show', run: () => this.#events.showLog() };
     this.#message = show(`${books} changed by others`, action, this.#message);
   }
 }
 
-/** @returns where the changes from now on begin. */
-async function begin(catalogue: BookCatalogue, signal: AbortSignal): Promise<string> {
-  for await (const { cursor } of catalogue.changes('now', { signal })) return cursor;
-  return 'now';
-}
-
-function isSame(one: Book | undefined, other: Book | undefined): boolean {
-  return one === other || FIELDS.every((field) => one?.[field] === other?.[field]);
-}
+const wait = (time: number) => new Promise((over) => setTimeout(over, time));

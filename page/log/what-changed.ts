@@ -1,48 +1,40 @@
 // Owns: the dialog "What changed": the events of the log by day, their books, and undo, also of all since a time.
 
 import type { ChangedBook, EventName, ListedEvent, UndoRequest } from '../../client/src/book-catalogue.ts';
+import { Log } from '../catalogue/log.ts';
 import type { Session } from '../catalogue/session.ts';
-import { button, find, make, warning } from '../elements/dom.ts';
+import type { Undo } from '../changes/undo.ts';
+import { AS_IT_IS, button, find, make, warning } from '../elements/dom.ts';
 import { show as showMessage } from '../elements/messages.ts';
 import { counted, numberText } from '../elements/text.ts';
-import type { Undoing } from './undoing.ts';
-import { agoText, changeText, dayText, eventText, momentText, nameOf, timeText } from './words.ts';
+import { BookHistory, type Change } from './history.ts';
+import { Undoing } from './undoing.ts';
+import { agoText, changeText, dayText, eventText, momentText, nameOf, sinceText, timeText } from './words.ts';
 
 /** Events that are shown at once, and books of one. */
 const EVENTS = 20;
 const BOOKS = 100;
 
-/** Milliseconds. */
-const MINUTE = 60_000;
-
 const dialog = find<HTMLDialogElement>('#log');
 const content = find('#log-content');
-const status = find('#log-status');
-
-export interface WhatChangedEvents {
-  /** Show the books of an event in the list. */
-  show(event: EventName): void;
-  /** Show the history of a book. */
-  history(id: number): void;
-}
 
 export class WhatChanged {
+  readonly history: BookHistory;
   readonly #session: Session;
   readonly #undoing: Undoing;
-  readonly #events: WhatChangedEvents;
-  readonly #older = button('Older', () => void this.#load(true));
+  readonly #showBooks: (event: EventName) => void;
+  readonly #older = button('Older', () => void this.#load());
   /** The days, and the lines of the last one. */
   #days = make('div');
   #lines = make('ul');
   #rest: AsyncGenerator<ListedEvent> | undefined;
 
-  constructor(session: Session, undoing: Undoing, events: WhatChangedEvents) {
+  /** @param show shows the books of an event in the list. */
+  constructor(session: Session, undo: Undo, change: Change, show: (event: EventName) => void) {
     this.#session = session;
-    this.#undoing = undoing;
-    this.#events = events;
-    dialog.addEventListener('close', () => {
-      this.#rest = undefined;
-    });
+    this.#undoing = new Undoing(session, undo);
+    this.#showBooks = show;
+    this.history = new BookHistory(new Log(session), undo, change, () => this.open());
   }
 
   open(): void {
@@ -63,16 +55,14 @@ export class WhatChanged {
       ...[note, this.#days, make('footer', {}, this.#older), goBack],
     );
     if (this.#undoing.isRunning) note.after(this.#undoing.place);
-    status.textContent = outcome;
     if (outcome !== '') note.focus();
-    await this.#load(false);
+    await this.#load();
   }
 
-  /** @param isWanted by a person, who gets the focus back. */
-  async #load(isWanted: boolean): Promise<void> {
+  async #load(): Promise<void> {
     const days = this.#days;
+    const isFirst = this.#rest === undefined;
     const events: ListedEvent[] = [];
-    let trouble: Node | undefined;
     this.#older.ariaDisabled = 'true';
     try {
       await this.#session.call(async (catalogue) => {
@@ -80,26 +70,21 @@ export class WhatChanged {
         await take(this.#rest, EVENTS, events);
       });
     } catch {
-      this.#rest = undefined;
-      trouble = warning(this.#session.trouble || 'The catalogue does not answer.');
+      this.#rest = undefined; // Older begins again
+      days.replaceChildren(warning(this.#session.trouble || 'The catalogue does not answer.'));
     }
     this.#older.ariaDisabled = null;
     if (days !== this.#days) return; // it was opened again meanwhile
-    if (trouble !== undefined) {
-      const again = button('Try again', () => void this.#begin());
-      content.replaceChildren(trouble, make('footer', {}, again));
-      again.focus();
-      return;
-    }
+    if (isFirst && events.length > 0) days.replaceChildren();
     for (const event of events) this.#add(event);
+    const hadFocus = this.#older === document.activeElement;
     this.#older.hidden = events.at(-1)?.kind === 'beginning';
-    if (isWanted && this.#older.hidden) (days.lastElementChild as HTMLElement | null)?.focus();
+    if (hadFocus && this.#older.hidden) (days.lastElementChild as HTMLElement | null)?.focus();
   }
 
   #add(event: ListedEvent): void {
     if (event.kind === 'beginning') {
-      const text = `The catalogue knows its changes since ${momentText(event.at)}.`;
-      this.#days.append(make('p', { class: 'hint', tabindex: -1 }, text));
+      this.#days.append(make('p', { class: 'hint', tabindex: -1 }, sinceText(event.at)));
       return;
     }
     const day = dayText(event.until);
@@ -115,12 +100,10 @@ export class WhatChanged {
     const text = heading.textContent;
     const books = make('ul', {}, ...event.first.map((one) => this.#bookOf(one)));
     const rest = this.#moreOf(event, name, books);
-    const show = button('Show', () => void this.#show(event, name, line), {
-      ...{ class: 'link', 'aria-label': `Show: ${text}` },
-    });
-    const undo = button('Undo', () => void this.#undo({ event: name }, text, line), {
-      ...{ class: 'link', 'aria-label': `Undo: ${text}` },
-    });
+    const link = (label: string, click: () => void) =>
+      button(label, click, { class: 'link', 'aria-label': `${label}: ${text}` });
+    const show = link('Show', () => void this.#show(event, name, line));
+    const undo = link('Undo', () => void this.#undo({ event: name }, text, line));
     const [from, until] = [timeText(event.at), timeText(event.until)];
     const time = make('time', { datetime: event.until }, from === until ? until : `${from} – ${until}`);
     const line = make('li', {}, time, make('div', {}, heading, books, rest), make('div', {}, show, undo));
@@ -128,8 +111,8 @@ export class WhatChanged {
   }
 
   #bookOf(changed: ChangedBook): HTMLElement {
-    const open = () => this.#events.history(changed.id);
-    const name = button(nameOf(changed), open, { class: 'link', dir: 'auto', translate: 'no' });
+    const open = () => void this.history.open(changed.id);
+    const name = button(nameOf(changed), open, { class: 'link', ...AS_IT_IS });
     return make('li', {}, name, ' ', ...changeText(changed));
   }
 
@@ -160,41 +143,33 @@ export class WhatChanged {
     return more;
   }
 
-  async #show(event: ListedEvent, name: EventName, line: HTMLElement): Promise<void> {
-    const { books } = event;
+  async #show({ books }: ListedEvent, name: EventName, line: HTMLElement): Promise<void> {
     const work = this.#session.call((catalogue) => catalogue.count({ event: name }));
     const count = await work.catch(() => undefined); // it takes the service too long, for example
     if (!dialog.open) return;
-    if (count === 0) {
-      this.#undoing.say('None of these books is here now.', line);
-      return;
-    }
+    if (count === 0) return this.#undoing.say('None of these books is here now.', line);
     dialog.close();
-    this.#events.show(name);
+    this.#showBooks(name);
     if (books === null || count === undefined || count >= books) return;
     const text = `${numberText(books - count)} of these ${counted(books, 'book')}`;
     showMessage(`${text} are not here now: “What changed” lists them.`);
   }
 
-  async #undo(request: UndoRequest, name: string, line: HTMLElement, asked?: string): Promise<void> {
+  async #undo(request: UndoRequest, name: string, line: HTMLElement): Promise<void> {
     const pressed = document.activeElement as HTMLElement | null;
-    const outcome = await this.#undoing.run(request, name, line, asked);
+    const outcome = await this.#undoing.run(request, name, line);
     if (outcome === undefined) {
-      if (line.isConnected && !line.contains(document.activeElement)) pressed?.focus();
-      return;
-    }
-    if (dialog.open && this.#undoing.place.isConnected) await this.#begin(outcome);
+      if (!line.contains(document.activeElement)) pressed?.focus();
+    } else if (dialog.open && this.#undoing.place.isConnected) await this.#begin(outcome);
     else showMessage(outcome);
   }
 
   #askTime(section: HTMLElement): void {
     const field = make('input', { id: 'log-time', type: 'datetime-local', required: true });
-    field.max = new Date(Date.now() - new Date().getTimezoneOffset() * MINUTE).toISOString().slice(0, -8);
     const submit = (event: Event) => {
       event.preventDefault();
       const time = new Date(field.value);
-      const name = `All changes since ${momentText(time)}`;
-      void this.#undo({ since: time }, name, form, `${name} (${agoText(time)}):`);
+      void this.#undo({ since: time }, `All changes since ${momentText(time)} (${agoText(time)})`, form);
     };
     const label = make('label', { for: field.id }, 'Go back to this time');
     const check = make('button', { type: 'submit' }, 'Check');
