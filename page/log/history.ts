@@ -37,9 +37,10 @@ export class BookHistory {
     const title = find('#log-title');
     title.textContent = 'History';
     const all = button('What changed in all books', this.#all, { class: 'link' });
-    const show = (part: Node) => content.replaceChildren(part, make('footer', {}, all));
+    const show = (part: Node) => content.replaceChildren(part, make('section', {}, all));
     show(make('p', { class: 'hint' }, 'Looking …'));
     if (!dialog.open) dialog.showModal();
+    title.focus();
     try {
       const states = await this.#log.history(id, signal);
       const { book } = states.find((state) => state.book !== null) ?? {};

@@ -18,7 +18,7 @@ import { sinceText } from './words.ts';
 
 export class Undoing {
   /** The question, the progress, or why nothing was undone. */
-  readonly place = make('div', { class: 'undoing' });
+  readonly place = make('div', { class: 'note' });
   /** Whether books are checked or taken back. */
   isRunning = false;
   readonly #session: Session;

@@ -38,8 +38,10 @@ export class WhatChanged {
   }
 
   open(): void {
-    find('#log-title').textContent = 'What changed';
+    const title = find('#log-title');
+    title.textContent = 'What changed';
     if (!dialog.open) dialog.showModal();
+    title.focus();
     void this.#begin();
   }
 
@@ -52,7 +54,7 @@ export class WhatChanged {
     goBack.append(button('Go back to a time …', () => this.#askTime(goBack), { class: 'link' }));
     content.replaceChildren(
       make('p', { class: 'hint' }, 'Everything that was changed, by anybody. An undo can be undone as well.'),
-      ...[note, this.#days, make('footer', {}, this.#older), goBack],
+      ...[note, this.#days, make('section', {}, this.#older), goBack],
     );
     if (this.#undoing.isRunning) note.after(this.#undoing.place);
     if (outcome !== '') note.focus();
@@ -105,7 +107,11 @@ export class WhatChanged {
     const show = link('Show', () => void this.#show(event, name, line));
     const undo = link('Undo', () => void this.#undo({ event: name }, text, line));
     const [from, until] = [timeText(event.at), timeText(event.until)];
-    const time = make('time', { datetime: event.until }, from === until ? until : `${from} – ${until}`);
+    const time = make(
+      'time',
+      { class: 'hint', datetime: event.until },
+      from === until ? until : `${from} – ${until}`,
+    );
     const line = make('li', {}, time, make('div', {}, heading, books, rest), make('div', {}, show, undo));
     return line;
   }
@@ -173,7 +179,7 @@ export class WhatChanged {
     };
     const label = make('label', { for: field.id }, 'Go back to this time');
     const check = make('button', { type: 'submit' }, 'Check');
-    const form = make('form', { submit }, label, field, make('footer', {}, check));
+    const form = make('form', { submit }, label, field, make('section', {}, check));
     section.replaceChildren(form);
     field.focus();
   }

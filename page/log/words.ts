@@ -9,9 +9,6 @@ const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full' });
 const AGO = new Intl.RelativeTimeFormat('en');
 
-/** Minutes. */
-const UNITS = { day: 1440, hour: 60, minute: 1 };
-
 export function dayText(at: string): string {
   const yesterday = new Date();
   yesterday.setDate(yesterday.getDate() - 1);
@@ -34,7 +31,10 @@ export function sinceText(beginning: string | undefined): string {
 /** `2 hours ago`. */
 export function agoText(at: Date): string {
   const minutes = (Date.now() - at.getTime()) / 60_000;
-  const [unit, length] = Object.entries(UNITS).find((one) => minutes >= one[1]) ?? ['minute', 1];
+  const [unit, length] = Object.entries({ day: 1440, hour: 60 }).find((one) => minutes >= one[1]) ?? [
+    'minute',
+    1,
+  ];
   return AGO.format(-Math.floor(minutes / length), unit as Intl.RelativeTimeFormatUnit);
 }
 
