@@ -1,5 +1,4 @@
-// Owns: changing and deleting books: what is on its way, what could not be stored, what somebody else has changed meanwhile, and
-// the rows of books that are gone.
+// Owns: changing and deleting books: what is on its way, what could not be stored, and what somebody else has changed meanwhile.
 // Does not: overwrite someone else's change. Only the fields that a person has changed are stored, and only if nobody else has
 // changed them since that person saw them; a book is deleted only as that person saw it.
 
@@ -200,7 +199,7 @@ export class Edits {
     else show([...sentence`Somebody else has deleted “${titleOf(book)}”. `, row]);
   }
 
-  /** Fields of a book have been stored: this can be taken back. */
+  /** Fields of a book have been stored. */
   #note(before: Book, after: Book, fields: readonly Field[]): void {
     const states = { before: pick(before, fields), after: pick(after, fields) };
     if (fields.length > 0) this.#undo.push({ id: after.id, name: titleOf(after), ...states });

@@ -162,8 +162,9 @@ export class Undo {
   #sayTaken(side: Side, name: string): void {
     const isNext = this.#said.message?.isConnected && this.#said.side === side;
     const count = isNext ? this.#said.count + 1 : 1;
-    const done = side === 'done' ? 'taken back' : 'made again';
-    this.#say(count === 1 ? sentence`“${name}” was ${done}` : `${counted(count, 'change')} ${done}`);
+    const one = side === 'done' ? sentence`Taken back: ${name}` : sentence`Made again: ${name}`;
+    const many = `${numberText(count)} changes ${side === 'done' ? 'taken back' : 'made again'}`;
+    this.#say(count === 1 ? one : many);
     this.#said = { ...this.#said, side, count };
   }
 

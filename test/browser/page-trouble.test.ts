@@ -194,7 +194,8 @@ describePage('the librarians’ page in trouble', ({ openCatalogue }) => {
     await later(page, () => page.locator('#away').isVisible());
     await asksToStay(page);
     isSilent = false;
-    await later(page, () => page.getByText('“Persuasion” was added.').isVisible());
+    const messages = page.getByRole('region', { name: 'Messages' });
+    await later(page, () => messages.getByText('“Persuasion” was added.').isVisible());
     const persuasion = { id: 11, title: 'Persuasion', author: '', year: 0 };
     const expected = [...books.with(6, { ...(books[6] as Book), year: 1816 }).slice(0, -1), persuasion];
     assert.deepEqual(await client.list(), expected);

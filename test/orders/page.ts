@@ -258,6 +258,7 @@ export const page = fc.asyncProperty(
       /** The latest text that the person has typed into each field of a book, unless it was given up. */
       const typed = new Map<string, readonly [id: number, field: 'title' | 'author', text: string]>();
 
+      const deleted = new Set<number>();
       let isAskedToStay = false;
       const leave = async () => {
         isAskedToStay = !dispatch('beforeunload');
@@ -304,7 +305,10 @@ export const page = fc.asyncProperty(
           edits.change({ ...book, ...state?.book }, { [field]: text });
           typed.set(`${id} ${field}`, [id, field, text]);
         }
-        if (kind === 'delete') edits.delete({ ...book, ...state?.book });
+        if (kind === 'delete') {
+          edits.delete({ ...book, ...state?.book });
+          deleted.add(id);
+        }
       };
       element('#conflict').close('');
       for (const [number, event] of events.entries())
@@ -350,6 +354,9 @@ export const page = fc.asyncProperty(
           await order.untilQuiet();
         }
       };
+      const isTakenBack = events.some(({ kind }) => ['undo', 'redo', 'settle'].includes(kind));
+      for (const id of deleted)
+        if (!touched.has(id) && !isTakenBack) assert.ok(!catalogue.books.has(id), 'a book is not deleted');
       if (touched.size === 0) {
         const contents = () => [...catalogue.books.values()].toSorted((one, two) => one.id - two.id);
         await press('redo'); // what was taken back

@@ -37,7 +37,7 @@ const LISTENER = `new MutationObserver((changes) => {
   for (const text of new Set(regions.map((region) => region?.textContent.trim()))) if (text) hear(text);
 }).observe(document, { subtree: true, childList: true });`;
 
-/** Timers of ten seconds or more, such as that of Undo, take 20 times as long, until a test installs Playwright's clock. */
+/** Timers of ten seconds or more, such as the timeout of a call, take 20 times as long, until a test installs Playwright's clock. */
 const PATIENCE = `{
   const own = setTimeout;
   globalThis.setTimeout = (work, time = 0) => own(work, time < 10_000 ? time : 20 * time);
