@@ -3,10 +3,10 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
-import { type Answer, linksOf } from './answers.ts';
+import type { Answer } from './answers.ts';
 import { EMPTY } from './cases.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
-import { expectHead, expectRefused } from './pages.ts';
+import { expectHead, expectRefused, limitOf, nextOf, TIME } from './pages.ts';
 import { ofLog, type Rule } from './rule.ts';
 import type { Book, Service } from './service.ts';
 import {
@@ -39,8 +39,6 @@ const LARGE = 8;
 const LONG_TITLE = 'long '.repeat(60_000);
 /** Characters that a page of large books may have: about a million. */
 const MOST_CHARACTERS = 2_000_000;
-
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** Queries that are refused because of their first parameter. */
 const REFUSED = ['cursor=%00', `cursor=${'x'.repeat(5000)}`, 'since=2020', 'offset=1', 'Limit=1', 'q=emma'];
@@ -125,6 +123,15 @@ export const CHANGES: readonly Rule[] = [
     // A cursor stays valid after it was used.
     const { latest } = await follow(service, quiet, { [book.id]: { ...book, title: 'later still' } });
     expectEqual(latest.get(book.id)?.book, { ...book, title: 'later still' }, 'The book');
+  }),
+  ofLog.writing('H1', 'with cursor=now, only what happens later comes', async (service) => {
+    await service.create({ title: 'earlier' });
+    for (const limit of [1, 1000]) {
+      const { changes, next } = await read(service, `/changes?cursor=now&limit=${limit}`);
+      expectEqual(changes, [], 'The page of the present moment');
+      const book = await service.create({ title: 'later' });
+      await follow(service, next, { [book.id]: book });
+    }
   }),
   ofLog.writing('H1', 'without limit, a page has 100 books, and fewer if they are large', async (service) => {
     const start = await position(service);
@@ -322,22 +329,6 @@ function elementsOf<Element extends { readonly at: string; readonly book: Book |
   return data;
 }
 
-const limitOf = (path: string) => Number(/[?&]limit=(\d+)/.exec(path)?.[1] ?? 100);
-
-/** The path to which the one link of an answer leads: the same page with its limit, and a cursor. */
-function nextOf(answer: Answer, path: string): string {
-  const { next = '', ...others } = linksOf(answer);
-  expectEqual(Object.keys(others), [], 'The other links', answer);
-  const [plain = ''] = path.split('?');
-  const beginning = `${plain}?limit=${limitOf(path)}&cursor=`;
-  expect(
-    next.startsWith(beginning) && /^[^&<>"\s]+$/.test(next.slice(beginning.length)),
-    `The link to the next page is ${beginning}…, not "${next}".`,
-    answer,
-  );
-  return next;
-}
-
 /**
  * Follows the changes until each of these books has come in its state, and reads that page to its end. Changes of different books
  * come in any order.
@@ -418,7 +409,7 @@ export async function remove(service: Service, id: number): Promise<void> {
 }
 
 /** Sends a path with other methods, and without a right token. */
-async function refuseOthers(service: Service, path: string): Promise<void> {
+export async function refuseOthers(service: Service, path: string): Promise<void> {
   for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
     const answer = await service.request(method, `${path}?nope`, { token: null });
     expectAnswer(answer, METHOD_NOT_ALLOWED);

@@ -7,6 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import type { Answer } from './answers.ts';
 import { Complaint, expect, expectAnswer, expectEqual } from './complaint.ts';
+import { booksOf, findListed } from './event-pages.ts';
 import { together } from './racing.ts';
 import { ofBoth, ofImports, type Rule } from './rule.ts';
 import type { Book, Service } from './service.ts';
@@ -215,7 +216,7 @@ export const IMPORTS: readonly Rule[] = [
     expectReport(again, { books: 1, figures: { rows: 2, refused: 1 } });
   }),
   ofBoth.writing(
-    'M4, H5 and H7',
+    'M4, H5 and H7 to H9',
     'an import is an event, and is taken back by its number',
     async (service) => {
       const mark = randomUUID();
@@ -224,10 +225,22 @@ export const IMPORTS: readonly Rule[] = [
       const path = `/event/${data.import}`;
       const event = await service.request('GET', path);
       const { at } = event.data ?? {};
-      const told = { event: data.import, at, kind: 'import', name: 'books.csv', books: 2, undo: null };
-      expectAnswer(event, { status: 200, data: told });
+      const of = { event: data.import, kind: 'import', at, until: at, name: 'books.csv', books: 2 };
+      expectAnswer(event, { status: 200, data: { ...of, undo: null } });
+      const listed = await findListed(service, (one) => one.event === data.import, 'The import');
+      const books = await booksOf(service, data.import);
+      expectEqual(listed, { ...of, first: books }, 'The import in the list of events');
+      const titles = books.map(({ before, book }) => [before, book?.title]);
+      expectEqual(
+        titles,
+        [
+          [null, `${mark} a`],
+          [null, `${mark} b`],
+        ],
+        'The books before and after the import',
+      );
       await expectBooks(service, mark, ['# a,,0', '# b,,0']);
-      const undo = await service.request('POST', '/undo', { body: { import: data.import } });
+      const undo = await service.request('POST', '/undo', { body: { event: data.import } });
       expectAnswer(undo, { status: 200, data: { ...undo.data, undone: 2, left: [] } });
       await expectBooks(service, mark, []);
       const report = await service.request('GET', `/import/${data.import}`);

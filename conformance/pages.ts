@@ -1,8 +1,11 @@
-// Owns: what the pages of books, changes and states have in common: the queries that are refused, and HEAD.
+// Owns: what the pages of books, changes, states and events have in common: times, links, the queries that are refused, and HEAD.
 
-import { expectAnswer, expectEqual } from './complaint.ts';
+import { type Answer, linksOf } from './answers.ts';
+import { expect, expectAnswer, expectEqual } from './complaint.ts';
 import type { Service } from './service.ts';
 import { invalidParameter } from './words.ts';
+
+export const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
 /** Queries that each of these paths refuses. */
 const REFUSED = [
@@ -31,4 +34,21 @@ export async function expectHead(service: Service, path: string): Promise<void> 
   for (const name of ['link', 'x-total-count', 'content-length', 'content-type']) {
     expectEqual(head.headers.get(name), got.headers.get(name), name, head);
   }
+}
+
+/** @param usual elements of a page without `limit`. */
+export const limitOf = (path: string, usual = 100) => Number(/[?&]limit=(\d+)/.exec(path)?.[1] ?? usual);
+
+/** The path to which the one link of an answer leads: the same page with its limit, and a cursor. */
+export function nextOf(answer: Answer, path: string, usual?: number): string {
+  const { next = '', ...others } = linksOf(answer);
+  expectEqual(Object.keys(others), [], 'The other links', answer);
+  const [plain = ''] = path.split('?');
+  const beginning = `${plain}?limit=${limitOf(path, usual)}&cursor=`;
+  expect(
+    next.startsWith(beginning) && /^[^&<>"\s]+$/.test(next.slice(beginning.length)),
+    `The link to the next page is ${beginning}…, not "${next}".`,
+    answer,
+  );
+  return next;
 }

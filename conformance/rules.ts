@@ -4,6 +4,7 @@ import { BODIES } from './bodies.ts';
 import { CHANGES, HISTORIES } from './changes.ts';
 import { CONDITIONS } from './conditions.ts';
 import { ANY_REQUEST, CREATE, GATE, GUESSING, LIST, LOGIN, READ, REMOVE, UPDATE } from './endpoints.ts';
+import { EVENTS_OF_LOG } from './events.ts';
 import { FINDING } from './finding.ts';
 import { IMPORTS } from './imports.ts';
 import { KEYS_OF_REQUESTS, MANY } from './once.ts';
@@ -32,6 +33,7 @@ export const RULES: readonly Rule[] = [
   ...CHANGES,
   ...HISTORIES,
   ...UNDOS,
+  ...EVENTS_OF_LOG,
   ...ANY_REQUEST,
   ...WIRE,
   // The last one: it uses up the failed logins of this machine.

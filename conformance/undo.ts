@@ -1,4 +1,4 @@
-// Owns: rules H5 and H7: taking changes back, and events. Other programs may change other books meanwhile, so each change is named by its number.
+// Owns: rule H5: taking changes back. Other programs may change other books meanwhile, so each change is named by its number.
 // Does not: take changes back by a time that has come.
 
 import { randomUUID } from 'node:crypto';
@@ -13,8 +13,6 @@ import {
   BOOK_NOT_FOUND,
   CHANGE_NOT_FOUND,
   COMPRESSED,
-  EVENT_NOT_FOUND,
-  eventRetrieved,
   INVALID,
   INVALID_KEY,
   INVALID_TOKEN,
@@ -45,7 +43,7 @@ const INVALID_BODIES: readonly unknown[] = [
   ...['', '{', '[]', '[{"change":1}]', 'null', '1', '"change"', '{}', '{"Change":1}', '{"number":1}'],
   ...['0', '-1', '1.5', '"1"', 'null', 'true', '[1]', '{}', '9007199254740993', '1e400'].flatMap((number) => [
     `{"change":${number}}`,
-    `{"import":${number}}`,
+    `{"event":${number}}`,
   ]),
   ...['', '-01-01', '-01-01T00:00', '-01-01T00:00:00', '-01-01T00:00:00+01', '-13-01T00:00:00Z']
     .concat(['-01-32T00:00:00Z', '-01-01T25:00:00Z'])
@@ -155,7 +153,7 @@ export const UNDOS: readonly Rule[] = [
         expectReplay(await undo(service, body, sent), first);
         await expectState(service, id, again);
       }
-      for (const other of [{ change: await newestOf(service, id) }, { import: change }]) {
+      for (const other of [{ change: await newestOf(service, id) }, { event: change }]) {
         expectAnswer(await undo(service, other, key), KEY_USED);
       }
       const headers = { 'idempotency-key': key };
@@ -229,11 +227,11 @@ export const UNDOS: readonly Rule[] = [
   }),
   ofLog.writing(
     'H5',
-    'an unknown number gets 404, and so does a change that is no import',
+    'an unknown number gets 404, and so does a change that is no event',
     async (service) => {
       const { id } = await service.create({ title: 'a' });
       const after = await put(service, id, { title: 'b' });
-      const numbers = [{ change: NO_CHANGE }, { import: NO_CHANGE }, { import: await newestOf(service, id) }];
+      const numbers = [{ change: NO_CHANGE }, { event: NO_CHANGE }, { event: await newestOf(service, id) }];
       for (const body of numbers) expectAnswer(await undo(service, body), CHANGE_NOT_FOUND);
       await expectState(service, id, after);
     },
@@ -247,10 +245,11 @@ export const UNDOS: readonly Rule[] = [
       const change = await newestOf(service, before.id);
       const since = '2999-01-01T00:00:00Z';
       const two = [
-        { change, import: change },
+        { change, event: change },
         { change, since },
-        { import: change, since },
+        { event: change, since },
         { change, since: null },
+        { import: change },
       ];
       for (const body of [...INVALID_BODIES, ...two]) expectAnswer(await undo(service, body), INVALID);
       const options = { body: gzipSync(JSON.stringify({ change })), headers: { 'content-encoding': 'gzip' } };
@@ -258,7 +257,7 @@ export const UNDOS: readonly Rule[] = [
       const long = `{"change":${change}}${' '.repeat(MEBIBYTE)}`;
       expectAnswer(await undo(service, long), TOO_LARGE);
       await expectState(service, before.id, after);
-      const others = `{"Import":1,"id":7,"__proto__":{"since":"x"},"change":${NO_CHANGE},"change":${change}}`;
+      const others = `{"Event":1,"import":1,"id":7,"__proto__":{"since":"x"},"change":${NO_CHANGE},"change":${change}}`;
       const done = await undo(service, others);
       expectAnswer(done, undone({ ...done.data, undone: 1, left: [] }));
       await expectState(service, before.id, before);
@@ -280,54 +279,16 @@ export const UNDOS: readonly Rule[] = [
       expectAnswer(await service.request('POST', path, { body: '{', token: null }), NOT_FOUND);
     }
   }),
-  ofLog.writing('H7', 'an undo is an event, and tells by its number what it has done', async (service) => {
-    const { id } = await service.create({ title: 'a' });
-    await put(service, id, { title: 'b' });
-    const event = await undoOne(service, await newestOf(service, id));
-    const answer = await service.request('GET', `/event/${event}`);
-    const { at } = answer.data ?? {};
-    const progress = { books: 1, checked: 1, changedLater: 0, left: [] };
-    const told = { event, at, kind: 'undo', name: null, books: 1, undo: progress };
-    expectAnswer(answer, eventRetrieved(told));
-    expect(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(at), 'An event has its time.', answer);
-    expectAnswer(await service.request('POST', `/event/${event}`), eventRetrieved(told));
-    expectAnswer(await service.request('HEAD', `/event/${event}`), { status: 200 });
-  }),
-  ofLog.writing('H7', 'an unknown number gets 404, and so does that of a change', async (service) => {
-    const { id } = await service.create({});
-    const change = await newestOf(service, id);
-    for (const number of [NO_CHANGE, change, 0, -1, '01', '1.0', 'x'])
-      for (const method of ['GET', 'HEAD', 'POST'])
-        expectAnswer(await service.request(method, `/event/${number}`), of(method, EVENT_NOT_FOUND));
-  }),
-  ofLog(
-    'H7, rules 9 and 20',
-    'the path, the method and the token come before the number',
-    async (service) => {
-      for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
-        const answer = await service.request(method, '/event/x', { token: null });
-        expectAnswer(answer, METHOD_NOT_ALLOWED);
-        expectEqual(answer.headers.get('allow'), 'GET, HEAD, POST', 'allow', answer);
-      }
-      for (const method of ['GET', 'HEAD', 'POST']) {
-        expectAnswer(await service.request(method, '/event/x', { token: null }), of(method, TOKEN_REQUIRED));
-        expectAnswer(await service.request(method, '/event/x', { token: 'x' }), of(method, INVALID_TOKEN));
-      }
-      for (const path of ['/event', '/event/', '/Event/1', '/event/1/'])
-        expectAnswer(await service.request('GET', path, { token: null }), NOT_FOUND);
-    },
-  ),
 ];
 
-/** HEAD has no body. */
-const of = (method: string, { status, ...body }: { status: number }) =>
-  method === 'HEAD' ? { status } : { status, ...body };
-
-const undo = (service: Service, body: unknown, key?: string) =>
-  service.request('POST', '/undo', { body, headers: key === undefined ? {} : { 'idempotency-key': key } });
+export const undo = (service: Service, body: unknown, key?: string, query = '') =>
+  service.request('POST', `/undo${query}`, {
+    body,
+    headers: key === undefined ? {} : { 'idempotency-key': key },
+  });
 
 /** Takes the change of one book back. @returns the number of the undo. */
-async function undoOne(service: Service, change: number): Promise<number> {
+export async function undoOne(service: Service, change: number): Promise<number> {
   const answer = await undo(service, { change });
   const { data } = answer;
   expectAnswer(answer, undone({ change: data?.change, undone: 1, left: [] }));
@@ -336,20 +297,20 @@ async function undoOne(service: Service, change: number): Promise<number> {
   return data.change;
 }
 
-async function newestStateOf(service: Service, id: number): Promise<State> {
+export async function newestStateOf(service: Service, id: number): Promise<State> {
   const [newest] = await history(service, id);
   return newest as State;
 }
 
 /** The number of the latest change of a book. */
-async function newestOf(service: Service, id: number): Promise<number> {
+export async function newestOf(service: Service, id: number): Promise<number> {
   const { change } = await newestStateOf(service, id);
   expect(Number.isSafeInteger(change), `The latest change of book ${id} has a number, not ${change}.`);
   return change as number;
 }
 
 /** @param state null for a book that is gone. */
-async function expectState(service: Service, id: number, state: Book | null): Promise<void> {
+export async function expectState(service: Service, id: number, state: Book | null): Promise<void> {
   const expected = state === null ? BOOK_NOT_FOUND : retrieved(state);
   expectAnswer(await service.request('GET', `/book/${id}`), expected);
 }

@@ -49,6 +49,17 @@ export const historyRetrieved = <Data>(data: Data) => ({
   data,
 });
 export const undone = <Data>(data: Data) => ({ status: 200, message: 'Changes undone successfully', data });
+export const undoChecked = <Data>(data: Data) => ({ status: 200, message: 'Undo checked', data });
+export const eventsRetrieved = <Data>(data: Data) => ({
+  status: 200,
+  message: 'Events retrieved successfully',
+  data,
+});
+export const booksOfEventRetrieved = <Data>(data: Data) => ({
+  status: 200,
+  message: 'Books of the event retrieved successfully',
+  data,
+});
 export const imported = { status: 200, message: 'Books imported successfully' };
 export const fileChecked = { status: 200, message: 'File checked' };
 export const importInProgress = { status: 202, message: 'Import in progress' };

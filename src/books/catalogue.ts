@@ -210,10 +210,10 @@ export class Catalogue {
   booksOfEvent(key: EventKey, after: number, most: number): Promise<readonly ChangedBook[] | undefined> {
     return this.#read(async (log) => {
       const selection = selectionOf(key);
-      const ids = await log.idsAfter(selection, after, most);
+      const ids = await log.events.idsAfter(selection, after, most);
       const isKnown =
         ids.length > 0 || after > 0 || (typeof key === 'number' && (await log.event(key)) !== undefined);
-      return isKnown ? sorted(await log.changed(selection, ids)) : undefined;
+      return isKnown ? sorted(await log.events.changed(selection, ids)) : undefined;
     });
   }
 

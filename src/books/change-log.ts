@@ -123,9 +123,27 @@ export interface Restored {
   readonly isNew: boolean;
 }
 
+/** Reads which events the log has, and their books. */
+export interface EventsReader {
+  /** Imports and undos that have changed books, the newest first. @param before the number of one: those before it. */
+  newest(before: number | undefined, most: number): Promise<readonly CatalogueEvent[]>;
+  /** The newest single changes before a time, the newest first. */
+  singleChanges(before: number, most: number): Promise<readonly SingleChange[]>;
+  /**
+   * When the first of the single changes was noted that lead to one at a time, each less than `gap` milliseconds before the next one.
+   * @param earliest milliseconds since 1970; earlier ones do not count.
+   */
+  beginningOfRun(at: number, earliest: number, gap: number): Promise<number>;
+  /** The next ids after this one of books that the changes are about, ascending. */
+  idsAfter(selection: Selection, after: number, most: number): Promise<readonly number[]>;
+  /** What the changes did to these books, in any order. */
+  changed(selection: Selection, ids: readonly number[]): Promise<readonly ChangedBook[]>;
+}
+
 /** Reads the log of changes. */
 export interface LogReader {
   readonly imports: KeptImportsReader;
+  readonly events: EventsReader;
   known(key: string): Promise<KnownRequest | undefined>;
   /** Whether it has all changes since a time: milliseconds since 1970. */
   reaches(since: number): Promise<boolean>;
@@ -138,19 +156,6 @@ export interface LogReader {
   event(number: number): Promise<CatalogueEvent | undefined>;
   /** The number of the newest change of a book; undefined if the log has none. */
   newestChange(id: number): Promise<number | undefined>;
-  /** Imports and undos that have changed books, the newest first. @param before the number of one: those before it. */
-  events(before: number | undefined, most: number): Promise<readonly CatalogueEvent[]>;
-  /** The newest single changes before a time, the newest first. */
-  singleChanges(before: number, most: number): Promise<readonly SingleChange[]>;
-  /**
-   * When the first of the single changes was noted that lead to one at a time, each less than `gap` milliseconds before the next one.
-   * @param earliest milliseconds since 1970; earlier ones do not count.
-   */
-  beginningOfRun(at: number, earliest: number, gap: number): Promise<number>;
-  /** The next ids after this one of books that the changes are about, ascending. */
-  idsAfter(selection: Selection, after: number, most: number): Promise<readonly number[]>;
-  /** What the changes did to these books, in any order. */
-  changed(selection: Selection, ids: readonly number[]): Promise<readonly ChangedBook[]>;
   /** Looks through the past of the first of these books, at least one. Of a writer, nobody else changes them then. */
   past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]>;
 }

@@ -73,7 +73,7 @@ export function selectionOf(key: EventKey): Selection {
 export async function listEvents(log: LogReader, place: EventsPlace, most: number): Promise<PageOfEvents> {
   const [runsBefore, numbersBefore] = place;
   const runs = await runsBeforeTime(log, runsBefore ?? END_OF_TIME, most + 1);
-  const numbered = await log.events(numbersBefore ?? undefined, most + 1);
+  const numbered = await log.events.newest(numbersBefore ?? undefined, most + 1);
   const all = [...runs, ...numbered].sort((one, other) => latestOf(other) - latestOf(one));
   const listed = all.slice(0, most);
   const events: ListedEvent[] = [];
@@ -90,7 +90,7 @@ export async function listEvents(log: LogReader, place: EventsPlace, most: numbe
 
 /** @returns undefined if the log has no such event. */
 export async function findRun(log: LogReader, run: Run): Promise<ListedEvent | undefined> {
-  const changes = await log.singleChanges(run.until + 1, COUNTED + 1);
+  const changes = await log.events.singleChanges(run.until + 1, COUNTED + 1);
   const own = changes.filter(({ at }) => at >= run.from);
   return own.length === 0
     ? undefined
@@ -104,7 +104,7 @@ function latestOf(event: FoundRun | CatalogueEvent): number {
 async function listedOf(log: LogReader, event: CatalogueEvent): Promise<ListedEvent> {
   const { number, at, kind, name, books } = event;
   const selection = { event: number };
-  const first = await log.changed(selection, await log.idsAfter(selection, 0, SHOWN));
+  const first = await log.events.changed(selection, await log.events.idsAfter(selection, 0, SHOWN));
   return { key: number, kind, at, until: at, name, books, first: sorted(first) };
 }
 
@@ -114,7 +114,7 @@ async function listedRunOf(
 ): Promise<ListedEvent> {
   const run = { from, until };
   const ids = new Ids(changes);
-  const first = await log.changed(run, ids.next(0, SHOWN));
+  const first = await log.events.changed(run, ids.next(0, SHOWN));
   const books = isWhole ? ids.count : null;
   return { key: run, kind: 'changes', at: from, until, name: null, books, first: sorted(first) };
 }
@@ -127,7 +127,7 @@ export function sorted(books: readonly ChangedBook[]): readonly ChangedBook[] {
 async function runsBeforeTime(log: LogReader, before: number, most: number): Promise<readonly FoundRun[]> {
   const runs: FoundRun[] = [];
   while (runs.length < most) {
-    const changes = await log.singleChanges(before, COUNTED + 1);
+    const changes = await log.events.singleChanges(before, COUNTED + 1);
     const isRest = changes.length <= COUNTED;
     const found = runsOf(changes);
     const last = found.pop();
@@ -135,7 +135,7 @@ async function runsBeforeTime(log: LogReader, before: number, most: number): Pro
     runs.push(...found);
     if (isRest) runs.push(last);
     else if (found.length === 0) {
-      const from = await log.beginningOfRun(last.from, dayOf(last.from) * DAY, GAP);
+      const from = await log.events.beginningOfRun(last.from, dayOf(last.from) * DAY, GAP);
       runs.push({ ...last, from, isWhole: false });
     }
     if (isRest) break;

@@ -197,7 +197,7 @@ async function select(log: LogReader, request: UndoRequest): Promise<Selection |
   if ('since' in request) return (await log.reaches(request.since)) ? request : 'beyond';
   const isChange = 'change' in request;
   const key = isChange ? request.change : request.event;
-  if (typeof key !== 'number') return (await log.idsAfter(key, 0, 1)).length > 0 ? key : 'unknown';
+  if (typeof key !== 'number') return (await log.events.idsAfter(key, 0, 1)).length > 0 ? key : 'unknown';
   if ((await log.event(key)) !== undefined) return { event: key };
   const book = isChange ? await log.bookOf(key) : undefined;
   return book === undefined ? 'unknown' : { change: key, book };

@@ -79,7 +79,7 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
   };
   try {
     if (name === 'list') {
-      stdout.write(listOf(await log.read((rows) => rows.events(undefined, LISTED))));
+      stdout.write(listOf(await log.read((rows) => rows.events.newest(undefined, LISTED))));
       return 0;
     }
     if (name === 'continue') number = value;

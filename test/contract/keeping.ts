@@ -24,7 +24,7 @@ const OF_SECONDS =
 
 /** Described answers to any request, which no rule gives to each operation; and those that take a variable, a fault, 101 imports or 10,001 books. */
 const TO_ANY =
-  /(^HEAD .* 400| 4(08|10|21|28|29|31)| 50[03]|changes 404) |(history|undo|event\/\{number\}) 404 Not |undo 422 Changes|POST \/import 404|POST \S+ 202 |Bad request|Payload too large|HEAD .*Preference|Unindexed|import.*: Location$/;
+  /(^HEAD .* 400| 4(08|10|21|28|29|31)| 50[03]|(changes|events) 404) |(history|undo|event\/\{event\}|event\/\{event\}\/books) 404 Not |undo 422 Changes|POST \/import 404|POST \S+ 202 |Undo checked: Idem|Bad request|Payload too large|HEAD .*Preference|Unindexed|import.*: Location$/;
 
 /** Targets that are checked at a time. */
 const AT_ONCE = 2;

@@ -24,7 +24,9 @@ const MESSAGES = [
   ['Payload too large', 'rule 22: a login'], ['Idempotency key already used', 'I2: the same'],
   ['Changes retrieved successfully', 'H1: every page'],
   ['Book history retrieved successfully', 'H4: a book has'], ['Changes undone successfully', 'H5, rule 12'],
-  ['Change not found', 'H5: an unknown'], ['Books imported successfully', 'M2: a file'], ['File checked', 'M2: a file'],
+  ['Change not found', 'H5: an unknown'], ['Undo checked', 'H5: with'], ['Event not found', 'H7 and H9'],
+  ['Event retrieved successfully', 'H7: single'], ['Events retrieved successfully', 'H8: the last'],
+  ['Books of the event retrieved successfully', 'H9: without'], ['Books imported successfully', 'M2: a file'], ['File checked', 'M2: a file'],
   ['Import retrieved successfully', 'M5'], ['Imports retrieved successfully', 'M5'], ['Import not found', 'M5'],
   ['Invalid file', 'M2, rule 7'],
 ] as const;
@@ -32,9 +34,13 @@ const MESSAGES = [
 /** A parameter is ignored, unless it is the only one. */
 const ofParameters = [
   ...['q', 'title_contains', 'author_contains', 'title', 'author', 'title_starts_with', 'author_starts_with'],
-  ...['year', 'year_gte', 'year_lte', 'sort', 'limit', 'offset', 'cursor'],
+  ...['year', 'year_gte', 'year_lte', 'sort', 'limit', 'offset', 'cursor', 'event'],
 ].map((name): WrongService => {
-  const rule = name === 'cursor' ? 'rules F3 and F5' : 'rules F2, F3 and F8';
+  const rules: Record<string, string> = {
+    cursor: 'rules F3 and F5',
+    event: 'F2 and F3: a search with event',
+  };
+  const rule = rules[name] ?? 'rules F2, F3 and F8';
   const given = new RegExp(`(?<=^GET /books\\?)${name}=[^&\\n]*&|&${name}=[^&\\n]*`);
   return [rule, `${name} is ignored`, ask(given, '')];
 });
@@ -82,12 +88,24 @@ const trust = (pattern: { test(text: string): boolean }) =>
   });
 
 /** Lists and pages have other elements. @param path of a request, decoded. */
-const elements = (path: RegExp, change: (all: { title: string; book: object | null }[]) => unknown) =>
+interface Element {
+  readonly title: string;
+  readonly book: object | null;
+  readonly kind?: string;
+  readonly until?: string;
+}
+
+const elements = (path: RegExp, change: (all: Element[]) => unknown) =>
   give(/^GET [\s\S]*"data":\[.*\]\}$/, (text) => {
     const [line = ''] = text.split('\n', 1);
     if (!path.test(decodeURIComponent(line.replaceAll('+', ' ')))) return text;
     return text.replace(/\[\{.*\}\](?=\}$)/, (all) => JSON.stringify(change(JSON.parse(all))));
   });
+
+const momentOf = (run: Element) => {
+  const time = Date.parse(run.until ?? '');
+  return { ...run, at: run.until, event: `${time}-${time}` };
+};
 
 /** A search for a text does not find titles. */
 const unfound = (text: RegExp, title = /^/) =>
@@ -247,9 +265,22 @@ const OTHERS: readonly WrongService[] = [
     'an empty page has no link',
     give(/^(GET \/changes[\s\S]*)link: .*(?=[\s\S]*\[\])/, '$1x: y'),
   ],
-  ['rules F1 and F3 / H1: HEAD / H4: HEAD', 'HEAD of a page has no link', without('link', 'HEAD ')],
-  ['H1: an invalid / H4: an invalid', 'limit=1001 is accepted', ask(/^(GET .*limit=)1001$/m, '$110')],
-  ['H1, rules 9 / H4, rules 9', 'any token will do', give(/^(.*\n)401\n[\s\S]*/, '$1200\n\n{}')],
+  ['H1: with', 'now is the beginning', ask(/(?<=^GET \/changes\?)cursor=now&/, '')],
+  [
+    'rules F1 and F3 / H1: HEAD / H4: HEAD / H8 and H9: HEAD',
+    'HEAD of a page has no link',
+    without('link', 'HEAD '),
+  ],
+  [
+    'H1: an invalid / H4: an invalid / H8 and H9: an invalid',
+    'limit=1001 is accepted',
+    ask(/^(GET .*limit=)1001$/m, '$110'),
+  ],
+  [
+    'H1, rules 9 / H4, rules 9 / H8 and H9, rules 9',
+    'any token will do',
+    give(/^(.*\n)401\n[\s\S]*/, '$1200\n\n{}'),
+  ],
   ['H3: a wait ends', 'waits have no limit', give(/(?<=^preference-applied: wait=)60$/m, '100')],
   ['H3: without', 'a wait ends at once', waitForNothing],
   ['H3: a wait that', 'a wait may be half a second', ask(/(?<=^prefer: wait=)1\.5$/m, '1')],
@@ -267,11 +298,28 @@ const OTHERS: readonly WrongService[] = [
   ['H5, I1 and', 'a refused undo uses up its key', repeat(/^POST \/undo|(?<=^idempotency-key: ).{36}/m, 404)],
   ['H5, I3', 'each of many undos has an effect', give(/"undone":0/, '"undone":1')],
   ['H5: since', 'a time has no fraction', refuse(/^POST \/undo[\s\S]*\.\d+Z/)],
-  ['H5: an unknown', 'an import may be a change', ask(/(?<=^POST \/undo[\s\S]*)"import"/, '"change"')],
-  ['H5, rules 5', 'of two changes the first counts', ask(/(?<="change":\d+),"import":\d+/, '')],
+  ['H5: an unknown', 'an event may be a change', ask(/(?<=^POST \/undo[\s\S]*)"event"/, '"change"')],
+  ['H5, rules 5', 'of two changes the first counts', ask(/(?<="change":\d+),"event":\d+/, '')],
   ['H5, rules 9', 'GET takes back', ask(/^GET \/undo/, 'POST /undo')],
   ['H7: an undo', 'an undo is an import', give(/"kind":"undo"/, '"kind":"import"')],
-  ['H7: an unknown', 'an unknown event is one of nothing', give(/Event not found/, 'Not found')],
+  ['H5: an event is', 'a trial names no book that is left', give(/(?<="checked":.*"left":)\[.*?\]/, '[]')],
+  ['H5: with', 'a trial may have a value', ask(/(?<=^POST \/undo\?dry-run)=true$/m, '')],
+  ['H5: a run that', 'a text that names no event is unknown', refuse(/"event":"x"/, 404, 'Change not found')],
+  ['H7: single', 'a run has the number of a change', give(/"event":"\d+-\d+"/, '"event":1')],
+  [
+    'H7 and H9',
+    'an unknown event has no books',
+    give(/^(GET \/event\/.*\/books\n)404\n[\s\S]*/, '$1200\n\n{}'),
+  ],
+  [
+    'H8: changes',
+    'each change is a run',
+    elements(/\/events/, (all) => all.map((one) => (one.kind === 'changes' ? momentOf(one) : one))),
+  ],
+  ['H8: the events', 'the oldest event comes first', elements(/\/events/, (all) => all.toReversed())],
+  ['H8: the last', 'the log has no beginning', elements(/\/events/, (all) => all.slice(0, -1))],
+  ['H9: the books', 'an event has stored its books', give(/(?<="before":)\{[^}]*\}/g, 'null')],
+  ['H9: without', 'a page has all books', ask(/(?<=^GET \/event\/.*\/books)$/m, '?limit=1000')],
   ['H7, rules 9', 'an event has no HEAD', give(/GET, HEAD, POST/, 'GET, POST')],
 
   // Paths

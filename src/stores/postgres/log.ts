@@ -2,9 +2,9 @@
 // each run of new ids. A reader asks for the rows that its previous snapshot did not see. So it misses no long transaction, and waits
 // for none. Twin of `sqlite/log.ts`.
 
-import type { EventKey } from '../../books/change-log.ts';
+import type { EventKey, Selection } from '../../books/change-log.ts';
 import type { Query } from '../query.ts';
-import { IS_SINGLE, isWithin } from '../states.ts';
+import { changeOf, IS_SINGLE, isWithin } from '../states.ts';
 import type { Shards } from './shards.ts';
 import type { Statements } from './statements.ts';
 
@@ -59,6 +59,36 @@ export const isInEvent = (event: EventKey) =>
   typeof event === 'number'
     ? `part_of = ${event}`
     : `${IS_SINGLE} and at >= ${timeOf(event.from)} and at < ${timeOf(event.until + 1)}`;
+
+/** A condition for the selected rows of a shard. */
+export function conditionOf(selection: Selection, shard: number, id = 'book'): string {
+  if ('event' in selection) return isInEvent(selection.event);
+  if ('from' in selection) return isInEvent(selection);
+  if ('change' in selection) return `${changeOf(id)} = ${selection.change}`;
+  const { since, before } = selection;
+  return `
+    at >= ${timeOf(since)}${before === undefined ? '' : ` and at < to_timestamp(${before} / 1000000.0)`} and (
+      part_of is null or part_of not in (select number from book_events where place = ${shard} and kind = 'undo')
+    )`;
+}
+
+/** SQL after `from` for all rows about a wanted book. With a condition, a planner may read rows of all books by their time. */
+export const rowsAbout = (shard: number) =>
+  `(select * from ${about(`${shard}`, 'wanted.id')} offset 0) as about`;
+
+/** The rows with the numbers $2 in the shard $3, which are about the books $1. */
+export const BEFORE = `
+  unnest($1::bigint[], $2::bigint[]) as wanted (id, number)
+  join book_log as log on log.place = $3 and log.book = wanted.id and log.number = wanted.number`;
+/** @returns the items of each shard. Two undos lock the shards in one order. */
+export function byShard<Item>(
+  shards: LogShards,
+  items: readonly Item[],
+  idOf: (item: Item) => number,
+): [shard: number, items: Item[]][] {
+  const all = [...Map.groupBy(items, (item) => shards.of(idOf(item)))];
+  return all.sort(([one], [other]) => one - other);
+}
 
 /** How far a reader is in a shard. */
 export interface LogPosition {

@@ -1,35 +1,24 @@
 // Owns: the log and the books as an undo reads and writes them in PostgreSQL (rule H5), and events. Each method runs within a
 // transaction that its caller has started. Twin of `sqlite/undo.ts`.
 
-import { type Book, FIELD_NAMES } from '../../books/book.ts';
+import { FIELD_NAMES } from '../../books/book.ts';
 import type {
   CatalogueEvent,
-  ChangedBook,
   LogReader,
   LogWriter,
   PastBook,
   Restored,
   Selection,
-  SingleChange,
 } from '../../books/change-log.ts';
-import { type IdRange, Ids } from '../../books/id-ranges.ts';
+import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import { StoredImports } from '../imports.ts';
 import type { Query } from '../query.ts';
-import {
-  asBook,
-  changeOf,
-  type Fields,
-  FORGET,
-  hasChange,
-  IS_SINGLE,
-  type OldestRow,
-  RUN,
-  reaches,
-} from '../states.ts';
+import { FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
+import { EVENTS, PostgresEvents } from './events.ts';
 import { milliseconds, statesOf } from './history.ts';
-import { about, isInEvent, type LogShards, timeOf } from './log.ts';
+import { BEFORE, byShard, conditionOf, type LogShards, rowsAbout } from './log.ts';
 import { columnsOf, DURABLY, writeAll } from './statements.ts';
 
 /** The most rows of the log that are read together, and the most bytes of their texts. */
@@ -52,24 +41,6 @@ const OLDEST = `
     select at, xid from book_log where book_log.place = state.place and xid >= began order by xid, number limit 1
   ) as oldest`;
 
-const EVENTS = `select number, kind, ${milliseconds('at')} as at, name, books, work from book_events where place = $1`;
-const NEWEST_EVENTS = `${EVENTS}
-  and books > 0 and ($3::bigint is null or (book_events.at, number) < (
-    select at, number from book_events where place = $1 and number = $3
-  )) order by book_events.at desc, number desc limit $2`;
-
-const SINGLES = `
-  select ${milliseconds('at')} as at, book as first, last from book_log
-  where place = $1 and ${IS_SINGLE} and last - book < ${RUN} and at < ${timeOf('$2')} order by book_log.at desc limit $3`;
-/** Each step is as long as possible, so that it reads few of many changes. */
-const BEGINNING_OF_RUN = `
-  with recursive step (at) as (
-    select ${timeOf('$2')} union all select (
-      select min(at) from book_log
-      where place = $1 and ${IS_SINGLE} and at > step.at - $4 * interval '1 millisecond' and at >= ${timeOf('$3')} and at < step.at
-    ) from step where at is not null
-  )
-  select ${milliseconds('min(at)')} as at from step`;
 const NEW = `
   select coalesce($1::bigint, nextval('book_log_number')) as number,
     (extract(epoch from clock_timestamp()) * 1000000)::bigint as before
@@ -98,9 +69,6 @@ const beAlone = (shard: number) => `select from book_log_state where place = ${s
 const stateOf = (row: string) =>
   `case when ${row}.title is not null then encode(sha256(convert_to(row(${FIELD_NAMES.map((name) => `${row}.${name}`)})::text, 'UTF8')), 'base64') end`;
 
-/** SQL after `from` for all rows about a wanted book. With a condition, a planner may read rows of all books by their time. */
-const rowsAbout = (shard: number) => `(select * from ${about(`${shard}`, 'wanted.id')} offset 0) as about`;
-
 /** For each book of $1, its first selected change, the number of its rows from that one on, and the bytes of their texts. */
 const pastsWith = (condition: string, shard: number) => `
   select wanted.id, first.number as first, rows, bytes from unnest($1::bigint[]) as wanted (id) cross join lateral (
@@ -118,42 +86,11 @@ const changesWith = (condition: string, shard: number) => `
   ) as rows order by id, number`;
 const PRESENT = `select id, ${stateOf('books')} as state from books where id = any($1::bigint[])`;
 
-/** The rows with the numbers $2 in the shard $3, which are about the books $1. */
-const BEFORE = `
-  unnest($1::bigint[], $2::bigint[]) as wanted (id, number)
-  join book_log as log on log.place = $3 and log.book = wanted.id and log.number = wanted.number`;
 const CHANGE = `
   update books set ${FIELD_NAMES.map((name) => `${name} = log.${name}`)}
   from ${BEFORE} where books.id = any($1::bigint[]) and books.id + 0 = wanted.id returning books.id`;
-const FIELDS_BEFORE = `select wanted.id, log.number, ${FIELD_NAMES.map((name) => `log.${name}`)} from ${BEFORE}`;
 const BRING_BACK = `
   insert into books (${ID_AND_FIELDS}) select wanted.id, ${FIELD_NAMES.map((name) => `log.${name}`)} from ${BEFORE} returning id`;
-
-/** A condition for the selected rows of a shard. */
-function conditionOf(selection: Selection, shard: number, id = 'book'): string {
-  if ('event' in selection) return isInEvent(selection.event);
-  if ('from' in selection) return isInEvent(selection);
-  if ('change' in selection) return `${changeOf(id)} = ${selection.change}`;
-  const { since, before } = selection;
-  return `
-    at >= ${timeOf(since)}${before === undefined ? '' : ` and at < to_timestamp(${before} / 1000000.0)`} and (
-      part_of is null or part_of not in (select number from book_events where place = ${shard} and kind = 'undo')
-    )`;
-}
-
-/** For each book of $1, the numbers of its first selected change and of the change after the last one. */
-const endsWith = (condition: string, shard: number) => `
-  select wanted.id, first, next from unnest($1::bigint[]) as wanted (id) cross join lateral (
-    select min(number) as first, max(number) as last from ${rowsAbout(shard)} where ${condition}
-  ) as selected cross join lateral (
-    select min(number) as next from ${rowsAbout(shard)} where about.number > selected.last
-  ) as later`;
-
-interface ChangeEnds {
-  readonly id: number;
-  readonly first: number | null;
-  readonly next: number | null;
-}
 
 interface Past {
   readonly id: number;
@@ -174,11 +111,13 @@ type PresentRow = Pick<ChangeRow, 'id' | 'state'>;
 export class PostgresLogReader implements LogReader {
   protected readonly query: Query;
   readonly imports: StoredImports;
+  readonly events: PostgresEvents;
   readonly shards: LogShards;
 
   constructor(query: Query, shards: LogShards) {
     this.query = query;
     this.imports = new StoredImports(query, { ...IMPORTS, beAlone: beAlone(shards.first) });
+    this.events = new PostgresEvents(query, shards);
     this.shards = shards;
   }
 
@@ -226,83 +165,10 @@ export class PostgresLogReader implements LogReader {
     return states[0]?.change ?? undefined;
   }
 
-  events(before: number | undefined, most: number): Promise<readonly CatalogueEvent[]> {
-    return this.query<CatalogueEvent>(NEWEST_EVENTS, [this.shards.first, most, before]);
-  }
-
-  async singleChanges(before: number, most: number): Promise<readonly SingleChange[]> {
-    const found = await this.#ofEachShard<SingleChange>(SINGLES, before, most);
-    return found.sort((one, other) => other.at - one.at).slice(0, most);
-  }
-
-  async beginningOfRun(at: number, earliest: number, gap: number): Promise<number> {
-    const found = await this.#ofEachShard<{ at: number }>(BEGINNING_OF_RUN, at, earliest, gap);
-    const began = Math.min(...found.map((row) => row.at));
-    const isEarliest = began === at || this.shards.all.length === 1; // others may have changes before it
-    return isEarliest ? began : await this.beginningOfRun(began, earliest, gap);
-  }
-
-  async idsAfter(selection: Selection, after: number, most: number): Promise<readonly number[]> {
-    const found: IdRange[][] = [];
-    for (const shard of this.shards.all)
-      found.push(
-        await this.query<IdRange>(
-          `select book as first, max(last) as last from book_log
-          where place = ${shard} and book > $1 - ${RUN} and book > 0 and last > $1 and last - book < ${RUN}
-            and ${conditionOf(selection, shard)} group by book order by book limit $2`,
-          [after, most],
-        ),
-      );
-    return new Ids(found.flat()).next(after, most);
-  }
-
-  async changed(selection: Selection, ids: readonly number[]): Promise<readonly ChangedBook[]> {
-    const found: ChangedBook[] = [];
-    for (const [shard, some] of this.byShard(ids, (id) => id)) {
-      // Read first: a change that is noted meanwhile has the book as it was before.
-      const present = await this.query<Fields & { id: number }>(
-        `select ${ID_AND_FIELDS} from books where id = any($1::bigint[])`,
-        [some],
-      );
-      const ends = await this.query<ChangeEnds>(endsWith(conditionOf(selection, shard, 'wanted.id'), shard), [
-        some,
-      ]);
-      const places = ends.flatMap(({ id, first, next }) =>
-        [first, next].flatMap((number) => (number === null ? [] : { id, number })),
-      );
-      const rows = await this.query<Fields & { id: number; number: number }>(FIELDS_BEFORE, [
-        ...columnsOf(['id', 'number'], places),
-        shard,
-      ]);
-      for (const { id, first, next } of ends) {
-        const at = (number: number) =>
-          bookOf(
-            id,
-            rows.find((row) => row.id === id && row.number === number),
-          );
-        const book =
-          next === null
-            ? bookOf(
-                id,
-                present.find((row) => row.id === id),
-              )
-            : at(next);
-        found.push({ id, before: first === null ? undefined : at(first), book });
-      }
-    }
-    return found;
-  }
-
-  async #ofEachShard<Row extends object>(statement: string, ...values: readonly number[]): Promise<Row[]> {
-    const found: Row[][] = [];
-    for (const shard of this.shards.all) found.push(await this.query<Row>(statement, [shard, ...values]));
-    return found.flat();
-  }
-
   async past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]> {
     const found = new Map<number, PastBook>();
     let end = Number.POSITIVE_INFINITY;
-    for (const [shard, all] of this.byShard(ids, (id) => id)) {
+    for (const [shard, all] of byShard(this.shards, ids, (id) => id)) {
       const condition = conditionOf(selection, shard, 'wanted.id');
       const present = new Map((await this.present(shard, all)).map(({ id, state }) => [id, state]));
       const pasts = within(await this.query<Past>(pastsWith(condition, shard), [all]));
@@ -320,14 +186,6 @@ export class PostgresLogReader implements LogReader {
   /** The present states of the books of a shard that are there. */
   protected present(_place: number, ids: readonly number[]): Promise<PresentRow[]> {
     return this.query<PresentRow>(PRESENT, [ids]);
-  }
-
-  protected byShard<Item>(
-    items: readonly Item[],
-    idOf: (item: Item) => number,
-  ): [shard: number, items: Item[]][] {
-    const all = [...Map.groupBy(items, (item) => this.shards.of(idOf(item)))];
-    return all.sort(([one], [other]) => one - other); // two undos lock the shards in one order
   }
 }
 
@@ -389,7 +247,7 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
   }
 
   async restore(books: readonly Restored[]): Promise<void> {
-    for (const [shard, some] of this.byShard(books, ({ id }) => id)) {
+    for (const [shard, some] of byShard(this.shards, books, ({ id }) => id)) {
       const removed = some.filter(({ isRemoved }) => isRemoved);
       const back = some.filter(({ isRemoved, isNew }) => isNew && !isRemoved);
       const changed = some.filter(({ isRemoved, isNew }) => !isNew && !isRemoved);
@@ -400,10 +258,6 @@ export class PostgresLogWriter extends PostgresLogReader implements LogWriter {
       await this.leave(shard);
     }
   }
-}
-
-function bookOf(id: number, fields: Fields | undefined): Book | undefined {
-  return fields && asBook(id, fields);
 }
 
 /** The first books whose rows and texts can be read together; at least one. */

@@ -3,8 +3,9 @@
 // its position. Twin of `postgres/log.ts`.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Selection } from '../../books/change-log.ts';
 import { weightOf } from '../../books/store.ts';
-import { type Fields, isWithin, RUN } from '../states.ts';
+import { changeOf, type Fields, IS_SINGLE, isWithin, RUN } from '../states.ts';
 import { HAS_NEW, LogGuard, MOVE_MARK, NOTE_NEW, noteRuns, prepareLog } from './log-tables.ts';
 import { preparing } from './structure.ts';
 
@@ -12,6 +13,23 @@ import { preparing } from './structure.ts';
 export const about = (id: string) => `(
   select * from book_log where book = ${id} union all select * from book_log where ${isWithin(id)}
 )`;
+
+/** A condition for the selected rows, with its values. */
+export function conditionOf(
+  selection: Selection,
+  id = 'book',
+): readonly [sql: string, values: Readonly<Record<string, number>>] {
+  if ('event' in selection) return ['part_of = $event', selection];
+  if ('from' in selection) return [`${IS_SINGLE} and at between $from and $until`, { ...selection }];
+  if ('change' in selection) return [`${changeOf(id)} = $change`, { change: selection.change }];
+  const { since, before = Number.MAX_SAFE_INTEGER } = selection;
+  return [
+    `at >= $since and number < $before and (
+      part_of is null or part_of not in (select number from book_events where kind = 'undo')
+    )`,
+    { since, before },
+  ];
+}
 
 /** SQL for when the newest row about a book was noted. It reads no older rows. */
 export const newestOf = (id: string) => {

@@ -2,37 +2,26 @@
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
-import { type Book, valuesOf } from '../../books/book.ts';
+import { valuesOf } from '../../books/book.ts';
 import type {
   CatalogueEvent,
-  ChangedBook,
   LogReader,
   LogWriter,
   PastBook,
   Restored,
   Selection,
-  SingleChange,
 } from '../../books/change-log.ts';
-import { type IdRange, Ids } from '../../books/id-ranges.ts';
+import type { IdRange } from '../../books/id-ranges.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { FIELDS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import { type ImportsDialect, StoredImports } from '../imports.ts';
-import {
-  asBook,
-  changeOf,
-  type Fields,
-  FORGET,
-  hasChange,
-  IS_SINGLE,
-  type OldestRow,
-  RUN,
-  reaches,
-} from '../states.ts';
+import { type Fields, FORGET, hasChange, type OldestRow, RUN, reaches } from '../states.ts';
 import { Turn } from '../turn.ts';
 import { FIND, FIND_KEY, KEEP_KEY, REMOVE } from './books.ts';
+import { EVENTS, eventOf, SqliteEvents } from './events.ts';
 import { Skipped } from './faults.ts';
 import { History } from './history.ts';
-import { about } from './log.ts';
+import { about, conditionOf } from './log.ts';
 import { NOW } from './log-tables.ts';
 import { preparing, queryBy } from './structure.ts';
 
@@ -45,21 +34,6 @@ const ROW = `select last - number + $number as book from book_log where ${hasCha
 const OLDEST = `
   select at, number = began as isBeginning, has_all as hasAll from book_log cross join book_log_state
   where number >= began order by number limit 1`;
-const EVENTS = 'select number, kind, at, name, books, work from book_events';
-const NEWEST_EVENTS = `${EVENTS}
-  where books > 0 and ($before is null or (at, number) < (select at, number from book_events where number = $before))
-  order by at desc, number desc limit $most`;
-const SINGLES = `
-  select at, book as first, last from book_log where ${IS_SINGLE} and at < ? and last - book < ${RUN} order by at desc limit ?`;
-/** Each step is as long as possible, so that it reads few of many changes. */
-const BEGINNING_OF_RUN = `
-  with recursive step (at) as (
-    select $at union all select (
-      select min(at) from book_log where ${IS_SINGLE} and at > step.at - $gap and at >= $earliest and at < step.at
-    ) from step where at is not null
-  )
-  select min(at) as at from step`;
-const FIELDS_BEFORE = `select ${FIELDS} from book_log where number = ?`;
 const BRING_BACK = `insert into books (${ID_AND_FIELDS}) select $id, ${FIELDS} from book_log where number = $change`;
 const CHANGE = `update books set (${FIELDS}) = (select ${FIELDS} from book_log where number = $change) where id = $id`;
 
@@ -74,23 +48,6 @@ const BEGIN_EVENT = `insert into book_events (number, at, kind, name) values (?,
 const END_EVENT = 'update book_events set books = books + ?, work = coalesce(?, work) where number = ?';
 const SET_PART = 'update book_log_state set part_of = ?';
 
-/** A condition for the selected rows, with its values. */
-function conditionOf(
-  selection: Selection,
-  id = 'book',
-): readonly [sql: string, values: Readonly<Record<string, number>>] {
-  if ('event' in selection) return ['part_of = $event', selection];
-  if ('from' in selection) return [`${IS_SINGLE} and at between $from and $until`, { ...selection }];
-  if ('change' in selection) return [`${changeOf(id)} = $change`, { change: selection.change }];
-  const { since, before = Number.MAX_SAFE_INTEGER } = selection;
-  return [
-    `at >= $since and number < $before and (
-      part_of is null or part_of not in (select number from book_events where kind = 'undo')
-    )`,
-    { since, before },
-  ];
-}
-
 /** A row about a book, with its fields before the change. */
 type PastRow = Fields & { readonly number: number; readonly isSelected: 0 | 1; readonly bytes: number };
 
@@ -99,6 +56,7 @@ export class SqliteLogReader implements LogReader {
   protected readonly db: DatabaseSync;
   protected readonly prepare;
   readonly imports: StoredImports;
+  readonly events: SqliteEvents;
   readonly #time: number;
 
   /** @param time milliseconds of work before other work runs. */
@@ -106,6 +64,7 @@ export class SqliteLogReader implements LogReader {
     this.db = db;
     this.prepare = preparing(db);
     this.imports = new StoredImports(queryBy(this.prepare), IMPORTS);
+    this.events = new SqliteEvents(db);
     this.#time = time;
   }
 
@@ -149,42 +108,6 @@ export class SqliteLogReader implements LogReader {
 
   async newestChange(id: number): Promise<number | undefined> {
     return new History(this.db).states(id, undefined, 1).states[0]?.change ?? undefined;
-  }
-
-  async events(before: number | undefined, most: number): Promise<readonly CatalogueEvent[]> {
-    const rows = this.prepare(NEWEST_EVENTS).all({ before: before ?? null, most });
-    return rows.map((row) => eventOf(row) as CatalogueEvent);
-  }
-
-  async singleChanges(before: number, most: number): Promise<readonly SingleChange[]> {
-    return this.prepare(SINGLES).all(before, most) as unknown as SingleChange[];
-  }
-
-  async beginningOfRun(at: number, earliest: number, gap: number): Promise<number> {
-    return Number(this.prepare(BEGINNING_OF_RUN).get({ at, earliest, gap })?.at);
-  }
-
-  async idsAfter(selection: Selection, after: number, most: number): Promise<readonly number[]> {
-    const [condition, values] = conditionOf(selection);
-    const rows = this.prepare(`
-      select book as first, max(last) as last from book_log
-      where book > $after - ${RUN} and book > 0 and last > $after and last - book < ${RUN} and ${condition}
-      group by book order by book limit $most`);
-    return new Ids(rows.all({ after, most, ...values }) as unknown as IdRange[]).next(after, most);
-  }
-
-  async changed(selection: Selection, ids: readonly number[]): Promise<readonly ChangedBook[]> {
-    const [condition, values] = conditionOf(selection, '$id');
-    const ends = this.prepare(`
-      with numbers as materialized (select number, coalesce(${condition}, 0) as isSelected from ${about('$id')}),
-        selected as (select min(number) as first, max(number) as last from numbers where isSelected)
-      select first, (select min(number) from numbers where number > selected.last) as next from selected`);
-    const before = this.prepare(FIELDS_BEFORE);
-    return ids.map((id) => {
-      const { first, next } = ends.get({ id, ...values }) as { first: number; next: number | null };
-      const after = next === null ? this.prepare(FIND).get(id) : before.get(next);
-      return { id, before: bookOf(id, before.get(first)), book: bookOf(id, after) };
-    });
   }
 
   async past(ids: readonly number[], selection: Selection): Promise<readonly PastBook[]> {
@@ -272,16 +195,6 @@ export class SqliteLogWriter extends SqliteLogReader implements LogWriter {
     for (const statement of FORGET) this.prepare(statement).run({ 1: id });
     await this.imports.forgetReports();
   }
-}
-
-function eventOf(row: unknown): CatalogueEvent | undefined {
-  if (row === undefined) return undefined;
-  const event = row as CatalogueEvent;
-  return { ...event, work: JSON.parse(String(event.work)) };
-}
-
-function bookOf(id: number, row: unknown): Book | undefined {
-  return row === undefined ? undefined : asBook(id, row as Fields);
 }
 
 /** @returns equal texts for equal states of a book; null for the state without a book. */
