@@ -13,6 +13,9 @@ export interface Keys {
   undo(): void;
   redo(): void;
   add(): void;
+  /** Shows what changed, in all books or in one. */
+  log(): void;
+  history(): void;
   /** Shows the list of keys. */
   explain(): void;
 }
@@ -32,6 +35,8 @@ export function listenToKeys(keys: Keys): void {
     } else if (shiftKey) return;
     else if (isCommand && letter === 'k') keys.search();
     else if (!isCommand && (letter === 'n' || (key === 'Insert' && !altKey))) keys.add();
+    else if (!isCommand && letter === 'w') keys.log();
+    else if (!isCommand && letter === 'h') keys.history();
     else if (key === 'F1') keys.explain();
     else return;
     event.preventDefault();

@@ -1,6 +1,6 @@
 // Owns: the parts of the page and what connects them: what is shown, the address, and what is said about it.
 
-import type { Book } from '../client/src/book.ts';
+import type { Book, BookChanges } from '../client/src/book.ts';
 import { termsOf } from '../src/books/words.ts';
 import { Session } from './catalogue/session.ts';
 import { BookDialog } from './changes/book-dialog.ts';
@@ -8,7 +8,6 @@ import { readFields } from './changes/book-fields.ts';
 import { Edits } from './changes/edits.ts';
 import { Undo } from './changes/undo.ts';
 import { ask, find, refocus, sentence } from './elements/dom.ts';
-import { isField } from './elements/keyboard.ts';
 import { announce, show as showMessage } from './elements/messages.ts';
 import { FIELD_NAMES, titleOf } from './elements/text.ts';
 import { followThemeButtons } from './elements/theme.ts';
@@ -22,6 +21,9 @@ import { Grid } from './list/grid.ts';
 import { Place } from './list/place.ts';
 import { type Found, Shelf } from './list/shelf.ts';
 import { ALL, isFiltered, ORDERS, type Order, queryOf, searchesOf, type View, viewOf } from './list/view.ts';
+import { Others } from './log/others.ts';
+import { WhatChanged } from './log/what-changed.ts';
+import { eventText } from './log/words.ts';
 
 /** Milliseconds after the last key before the service is asked. */
 const TYPING_PAUSE = 60;
@@ -50,7 +52,7 @@ const shelf = new Shelf(session);
 const undo = new Undo(session);
 const edits = new Edits(session, shelf, undo);
 const place = new Place(shelf);
-const chips = new Chips(session, viewWithWords, show);
+const chips = new Chips(session, viewWithWords, show, eventText);
 
 /** Without a log, a person is asked before. */
 async function remove(book: Book): Promise<void> {
@@ -58,18 +60,22 @@ async function remove(book: Book): Promise<void> {
   if ((await undo.isPossible()) || (await ask(find('#final'))) !== '') edits.delete(book);
 }
 
+function change(book: Book, fields: BookChanges): void {
+  edits.change(book, fields);
+  const action = { label: 'Undo', run: () => void undo.run(book.id) };
+  showMessage(sentence`“${titleOf(book)}” was changed.`, undo.isOff ? undefined : action); // a phone has no Ctrl Z
+}
+
 const bookDialog = new BookDialog(session, {
-  change: (book, fields) => {
-    edits.change(book, fields);
-    const action = { label: 'Undo', run: () => void undo.run(book.id) };
-    showMessage(sentence`“${titleOf(book)}” was changed.`, undo.isOff ? undefined : action); // a phone has no Ctrl Z
-  },
+  change,
   delete: remove,
+  history: ({ id }) => whatChanged.history.open(id),
   added: (book) => {
     const run = () => {
       show({ ...ALL, order: '-id' });
       grid.focus();
     };
+    others.note(book.id, book);
     undo.push({ id: book.id, name: titleOf(book), before: null, after: book });
     showMessage(sentence`“${titleOf(book)}” was added.`, { label: 'Show', run });
     reload();
@@ -91,6 +97,7 @@ const grid = new Grid(root, shelf, {
   },
   open: (book) => bookDialog.change(book),
   delete: remove,
+  history: ({ id }) => whatChanged.history.open(id),
   settle: (book) => edits.settle(book),
   type: () => {
     words.focus();
@@ -99,8 +106,21 @@ const grid = new Grid(root, shelf, {
   moved: (first, isLong) => place.move(first, isLong),
 });
 
-const importDialog = new ImportDialog(session, undo, reload);
+const importDialog = new ImportDialog(session, undo, () => {
+  others.skip();
+  reload();
+});
 const exportDialog = new ExportDialog(session);
+
+const whatChanged = new WhatChanged(session, undo, change, (event) =>
+  show({ ...ALL, order: wanted.order, event: `${event}` }),
+);
+const others = new Others(session, shelf, {
+  editing: (id) => (grid.bookOf(root.querySelector('.editing'))?.id === id ? grid.editing : undefined),
+  changed: (id, book) => edits.restore(id, book),
+  reload,
+  showLog: () => whatChanged.open(),
+});
 
 // What comes back from the service
 
@@ -114,13 +134,18 @@ shelf.onBooks = (from, to) => {
   if (shelf.isCounted) count();
 };
 edits.onRow = (id) => grid.refreshBook(id);
-edits.onStored = () => chips.countSoon();
+edits.onStored = (id, book) => {
+  others.note(id, book);
+  chips.countSoon();
+};
 undo.settled = () => bookDialog.settled().then(() => edits.settled());
 undo.onTakenBack = (id, book, changes) => {
-  if (id !== undefined) edits.takenBack(id, book, changes);
+  if (id === undefined) others.skip();
+  else edits.takenBack(id, book, changes);
   // It may stand among these books.
   if (id === undefined || (book !== undefined && shelf.placeOf(id) === undefined)) reload();
 };
+session.onForget = () => others.stop();
 session.onReach = (reach) => {
   const away = find('#away');
   away.hidden = reach === 'here';
@@ -268,6 +293,7 @@ const actions: Readonly<Record<string, () => void>> = {
   import: () => importDialog.open(),
   export: () =>
     exportDialog.open(isFiltered(view) ? shelf.shown : undefined, shelf.isCounted ? shelf.total : undefined),
+  log: () => whatChanged.open(),
   figures: () => void showFigures(session, show),
   keys: explainKeys,
   // Everything that the page has read goes with it.
@@ -295,19 +321,12 @@ listenToKeys({
   undo: () => void undo.run(),
   redo: () => void undo.redo(),
   add,
+  log: () => undo.isOff || whatChanged.open(),
+  history: () => {
+    const book = grid.bookOf(document.activeElement);
+    if (book !== undefined && !undo.isOff) void whatChanged.history.open(book.id);
+  },
   explain: explainKeys,
-});
-
-// A file may be dropped anywhere, a text into fields.
-for (const type of ['dragover', 'drop'] as const) {
-  document.addEventListener(type, (event) => {
-    const isFile = event.dataTransfer?.types.includes('Files') === true;
-    if (isFile || !isField(event.target)) event.preventDefault();
-  });
-}
-document.addEventListener('drop', ({ dataTransfer }) => {
-  const file = dataTransfer?.files[0];
-  if (file !== undefined && document.querySelector('dialog[open]') === null) importDialog.open(file);
 });
 
 document.addEventListener('close', refocus, true);
@@ -319,4 +338,5 @@ if (matchMedia('(pointer: fine)').matches) words.focus();
 await search(false);
 announce(find('#count').textContent);
 void chips.count();
-void undo.isPossible(); // before it is needed
+if (await undo.isPossible()) void others.follow();
+else document.documentElement.dataset.log = 'off';

@@ -81,7 +81,16 @@ export class Imports {
    * Stores the file of a check, or the rest of it: under one number, however often the service is started again.
    * @throws Complaint when the store has no room. To repeat the call continues.
    */
-  async store(known: ImportInShort, file: File, options: Options, watching: Watching): Promise<ImportReport> {
+  store(known: ImportInShort, file: File, options: Options, watching: Watching): Promise<ImportReport> {
+    return this.#session.during(() => this.#store(known, file, options, watching));
+  }
+
+  async #store(
+    known: ImportInShort,
+    file: File,
+    options: Options,
+    watching: Watching,
+  ): Promise<ImportReport> {
     for (let { import: number } = known; ; await pause(PAUSE, watching.signal)) {
       let next = await this.#continue(number, options, watching);
       if (next === undefined) {

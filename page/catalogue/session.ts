@@ -35,9 +35,6 @@ const TIMEOUT = 10_000;
 /** Milliseconds between two questions to a service that does not answer. */
 const PROBE_PAUSE = 2000;
 
-/** Answers whose times are kept, for their median. */
-const TIMES = 21;
-
 const dialog = find<HTMLDialogElement>('#login');
 const form = find<HTMLFormElement>('form', dialog);
 const username = find<HTMLInputElement>('#username');
@@ -47,6 +44,8 @@ const complaint = find('#login-complaint');
 export class Session {
   /** Called with every change. */
   onReach: (reach: Reach) => void = () => {};
+  /** Called when nobody is logged in any more. */
+  onForget: () => void = () => {};
   #reach: Reach = 'here';
   #catalogue: BookCatalogue | undefined;
   /** Of the latest login of the client. */
@@ -59,7 +58,8 @@ export class Session {
   #offlineSince = 0;
   /** Seconds of the latest `Retry-After`. */
   #retryAfter = 0;
-  readonly #times: number[] = [];
+  /** Calls that are not answered, and longer work. */
+  #calls = 0;
   readonly #filledIn = this.#fillIn();
 
   constructor() {
@@ -85,18 +85,37 @@ export class Session {
     return TROUBLES[this.#reach];
   }
 
-  /** Milliseconds of the median of the latest answers. */
-  get answerTime(): number {
-    return this.#times.toSorted((one, other) => one - other)[this.#times.length >> 1] ?? 0;
+  /** Whether no work of the page is under way. */
+  get isIdle(): boolean {
+    return this.#calls === 0;
+  }
+
+  /** Carries out work of several calls. */
+  async during<Result>(work: () => Promise<Result>): Promise<Result> {
+    this.#calls += 1;
+    try {
+      return await work();
+    } finally {
+      this.#calls -= 1;
+    }
+  }
+
+  /** The client, after a login if one is needed. */
+  async client(): Promise<BookCatalogue> {
+    return this.#catalogue ?? (await this.#logIn());
   }
 
   /**
    * Carries out work with the service, after a login if one is needed.
    * @throws as the work does, but never WrongCredentials: the work is then carried out after another login.
    */
-  async call<Result>(work: (catalogue: BookCatalogue) => Promise<Result>): Promise<Result> {
+  call<Result>(work: (catalogue: BookCatalogue) => Promise<Result>): Promise<Result> {
+    return this.during(() => this.#call(work));
+  }
+
+  async #call<Result>(work: (catalogue: BookCatalogue) => Promise<Result>): Promise<Result> {
     for (;;) {
-      const catalogue = this.#catalogue ?? (await this.#logIn());
+      const catalogue = await this.client();
       const began = performance.now();
       try {
         const result = await work(catalogue);
@@ -151,6 +170,7 @@ export class Session {
   #forget(reason: string): void {
     this.#catalogue = undefined;
     this.#reason = reason;
+    this.onForget();
     find('#login-built-in').hidden = true; // it may not be true any more
   }
 
@@ -243,7 +263,8 @@ export class Session {
     init: RequestInit = {},
     send: Send = (...sent) => fetch(...sent),
   ): Promise<Response> {
-    const began = performance.now();
+    // Nobody waits for its answer, and a proxy may break it off.
+    const isInBackground = new Headers(init.headers).get('prefer')?.startsWith('wait=') === true;
     try {
       const credentials = this.#reach === 'locked' ? 'omit' : 'same-origin'; // it would ask for them each time
       const answer = await send(url, { ...init, redirect: 'manual', credentials });
@@ -251,12 +272,10 @@ export class Session {
         this.#token = (envelopeIn(await answer.clone().text()).data as { token?: string })?.token ?? '';
       this.#retryAfter = Number(answer.headers.get('retry-after'));
       const trouble = troubleIn(answer, `${init?.method} ${url}`);
-      if (trouble !== undefined) this.#setReach(trouble);
-      this.#times.push(performance.now() - began);
-      if (this.#times.length > TIMES) this.#times.shift();
+      if (trouble !== undefined && !isInBackground) this.#setReach(trouble);
       return answer;
     } catch (error) {
-      if (init?.signal?.reason?.name !== 'AbortError') this.#setReach('away');
+      if (init.signal?.reason?.name !== 'AbortError' && !isInBackground) this.#setReach('away');
       throw error;
     }
   }

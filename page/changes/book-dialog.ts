@@ -28,6 +28,7 @@ const same = find('#book-same');
 export interface BookEvents {
   change(book: Book, changes: NewBook): void;
   delete(book: Book): void;
+  history(book: Book): void;
   added(book: Book): void;
 }
 
@@ -52,10 +53,12 @@ export class BookDialog {
     });
     // Not a second submit button: Enter in a field presses the first one of them.
     find('#book-another').addEventListener('click', () => this.#submit(true));
-    find('#book-delete').addEventListener('click', () => {
-      dialog.close();
-      if (this.#book !== undefined) this.#events.delete(this.#book);
-    });
+    for (const action of ['delete', 'history'] as const) {
+      find(`#book-${action}`).addEventListener('click', () => {
+        dialog.close();
+        if (this.#book !== undefined) this.#events[action](this.#book);
+      });
+    }
     dialog.addEventListener('close', () => this.#lookup.abort());
     addEventListener('beforeunload', (event) => {
       const isTyped = dialog.open && this.#typedTexts().length > 0;
@@ -79,6 +82,7 @@ export class BookDialog {
     this.#before = textsOfInputs();
     find('#book-heading').textContent = book === undefined ? 'Add a book' : 'Change the book';
     find('#book-delete').hidden = book === undefined;
+    find('#book-history').hidden = book === undefined;
     find('#book-another').hidden = book !== undefined;
     find('#book-save').textContent = book === undefined ? 'Add' : 'Save';
     this.#complain(undefined);

@@ -37,8 +37,8 @@ interface Edit {
 export class Edits {
   /** Called when the row of a book must be shown again. */
   onRow: (id: number) => void = () => {};
-  /** Called when books have changed. */
-  onStored: () => void = () => {};
+  /** Called with a book that has been changed, as it is now; undefined if it is gone. */
+  onStored: (id: number, book: Book | undefined) => void = () => {};
   readonly #session: Session;
   readonly #shelf: Shelf;
   readonly #undo: Undo;
@@ -136,7 +136,7 @@ export class Edits {
       this.#shelf.replace(id, book);
     }
     this.onRow(id);
-    this.onStored();
+    this.onStored(id, book);
   }
 
   /** A book was taken back here. Changes that have waited for this are of the book as it is now. */
@@ -224,7 +224,7 @@ export class Edits {
     }, SAVED_TIME);
     this.#forget(id);
     announce('Saved');
-    this.onStored();
+    this.onStored(id, book);
   }
 
   /** @param sent the changes that were sent; others may have been made meanwhile. */

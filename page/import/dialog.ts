@@ -8,6 +8,7 @@ import { Complaint } from '../catalogue/persist.ts';
 import type { Session } from '../catalogue/session.ts';
 import type { Undo } from '../changes/undo.ts';
 import { button, find, icon, make, warning } from '../elements/dom.ts';
+import { isField } from '../elements/keyboard.ts';
 import { show as showMessage } from '../elements/messages.ts';
 import { type Progress, ProgressView } from '../elements/progress.ts';
 import { counted, numberText } from '../elements/text.ts';
@@ -56,8 +57,23 @@ export class ImportDialog {
       const file = dataTransfer?.files[0];
       if (file !== undefined) this.open(file);
     });
+    this.#listenToDrops();
     addEventListener('beforeunload', (event) => {
       if (this.#check?.hasCorrections) event.preventDefault();
+    });
+  }
+
+  /** A file may be dropped anywhere, a text into fields. */
+  #listenToDrops(): void {
+    for (const type of ['dragover', 'drop'] as const) {
+      document.addEventListener(type, (event) => {
+        const isFile = event.dataTransfer?.types.includes('Files') === true;
+        if (isFile || !isField(event.target)) event.preventDefault();
+      });
+    }
+    document.addEventListener('drop', ({ dataTransfer }) => {
+      const file = dataTransfer?.files[0];
+      if (file !== undefined && document.querySelector('dialog[open]') === null) this.open(file);
     });
   }
 

@@ -1,7 +1,8 @@
 // Owns: the chips above the list: those that narrow or order what is shown, and how many books lack something.
 
+import type { CatalogueEvent } from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
-import { find } from '../elements/dom.ts';
+import { find, icon, make } from '../elements/dom.ts';
 import { numberText } from '../elements/text.ts';
 import { countOf, WITHOUT_AUTHOR, WITHOUT_YEAR } from './figures.ts';
 import { ALL, type View, yearIn } from './view.ts';
@@ -9,10 +10,13 @@ import { ALL, type View, yearIn } from './view.ts';
 /** Milliseconds after a change before it is counted again what is missing. */
 const COUNT_PAUSE = 500;
 
-type ChipName = 'newest' | 'no-year' | 'no-author' | 'year';
+type ChipName = 'newest' | 'no-year' | 'no-author' | 'year' | 'event';
 
 export class Chips {
   readonly #session: Session;
+  readonly #eventText: (event: CatalogueEvent) => readonly (string | Node)[];
+  /** The event that its chip names. */
+  #event: string | undefined;
   /** How many books lack something, as counted last. */
   readonly #missing = { 'no-year': 0, 'no-author': 0 };
   #counting: ReturnType<typeof setTimeout> | undefined;
@@ -20,9 +24,16 @@ export class Chips {
   /**
    * @param view that is shown, with the words as they are in the field.
    * @param show is called with the view that a chip leads to.
+   * @param eventText what an event is called.
    */
-  constructor(session: Session, view: () => View, show: (view: View) => void) {
+  constructor(
+    session: Session,
+    view: () => View,
+    show: (view: View) => void,
+    eventText: (event: CatalogueEvent) => readonly (string | Node)[],
+  ) {
     this.#session = session;
+    this.#eventText = eventText;
     for (const element of document.querySelectorAll<HTMLElement>('[data-chip]'))
       element.addEventListener('click', () => show(viewAfter(element.dataset.chip as ChipName, view())));
   }
@@ -36,7 +47,19 @@ export class Chips {
     press('no-author', view.isAuthorless === true);
     press('year', view.year !== undefined && view.year !== 0);
     offer('year', year !== undefined);
+    press('event', view.event !== undefined);
+    if (view.event !== this.#event) void this.#nameEvent(view.event);
+    offer('event', view.event !== undefined);
     for (const name of ['no-year', 'no-author'] as const) offer(name, this.#missing[name] > 0);
+  }
+
+  async #nameEvent(event: string | undefined): Promise<void> {
+    this.#event = event;
+    const name = (...text: readonly (string | Node)[]) =>
+      chip('event').replaceChildren(make('span', {}, ...text), icon('close-icon'));
+    name('One change');
+    const found = event && (await this.#session.call((one) => one.event(event)).catch(() => undefined));
+    if (found && event === this.#event) name(...this.#eventText(found));
   }
 
   countSoon(): void {
@@ -80,18 +103,22 @@ function offer(name: ChipName, isUseful: boolean): void {
 
 /** What a chip shows when it is pressed. */
 function viewAfter(name: ChipName, view: View): View {
-  const { words, order, year, isAuthorless } = view;
+  const { event, ...others } = view;
+  const { words, order, year, isAuthorless } = others;
+  const kept = event === undefined ? {} : { event };
   switch (name) {
     case 'newest':
       return { ...view, order: order === '-id' ? ALL.order : '-id' };
+    case 'event':
+      return others;
     case 'no-year':
-      return { words, order, ...(year !== 0 && { year: 0 }) };
+      return { words, order, ...kept, ...(year !== 0 && { year: 0 }) };
     case 'no-author':
-      return { words, order, ...(!isAuthorless && { isAuthorless: true }) };
+      return { words, order, ...kept, ...(!isAuthorless && { isAuthorless: true }) };
     case 'year': {
       const found = yearIn(words);
-      if (found === undefined) return { words, order };
-      return { words: found.others, order, year: found.year };
+      if (found === undefined) return { words, order, ...kept };
+      return { words: found.others, order, ...kept, year: found.year };
     }
   }
 }

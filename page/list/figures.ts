@@ -1,5 +1,5 @@
-// Owns: the status of the catalogue: the number of books, the fields that they lack, the response time, and the latest
-// books. Each figure leads to its books.
+// Owns: the status of the catalogue: the number of books, the fields that they lack, and the latest books. Each figure
+// leads to its books.
 
 import type { BookCatalogue } from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
@@ -51,11 +51,6 @@ export async function showFigures(session: Session, open: (view: View) => void):
         figure(number(all), all === 1 ? 'book' : 'books', ALL),
         figure(number(yearless), 'without a year', WITHOUT_YEAR),
         figure(number(authorless), 'without an author', WITHOUT_AUTHOR),
-        make(
-          'li',
-          {},
-          make('p', {}, make('b', {}, `${Math.round(session.answerTime)} ms`), ' response time'),
-        ),
       );
       latest.replaceChildren(
         ...books.map((book) =>

@@ -8,7 +8,7 @@ import { goalOf, typesCharacter } from '../elements/keyboard.ts';
 import { FIELD_NAMES, FIELDS, type Field, fieldText } from '../elements/text.ts';
 import { CellEditor, type Onward, type Refused } from './cell-editor.ts';
 import { LongScroll } from './long-scroll.ts';
-import { ACTIONS, Row, type RowState } from './row.ts';
+import { ACTIONS, isOnPhone, Row, type RowState } from './row.ts';
 import type { Shelf } from './shelf.ts';
 
 /** Rows above and below those in sight, so that a move finds them ready. */
@@ -30,6 +30,7 @@ export interface GridEvents {
   /** Edit a book in a dialog: there is no room in the row. */
   open(book: Book): void;
   delete(book: Book): void;
+  history(book: Book): void;
   /** The button of the row's state. */
   settle(book: Book): void;
   /** A character is being typed on a cell: it goes to the field that gets the focus. */
@@ -88,6 +89,11 @@ export class Grid {
   /** While a cell is a field: resolves when it is not. */
   get editing(): Promise<void> | undefined {
     return this.#editor.closing;
+  }
+
+  /** The book of the row that an element is in. */
+  bookOf(element: Element | null): Book | undefined {
+    return this.#placeOf(element)?.row.book;
   }
 
   /** Closes the field, if there is one, as if the focus had left it. */
@@ -255,6 +261,7 @@ export class Grid {
   #act(action: string, index: number, book: Book): void {
     const { corrects } = this.#events.stateOf(book) ?? {};
     if (action === 'edit') this.#edit(index, 0);
+    else if (action === 'history') this.#events.history(book);
     else if (action === 'settle' && corrects !== undefined) {
       if (isOnPhone()) this.#open(book);
       else this.#edit(index, FIELDS.indexOf(corrects));
@@ -337,9 +344,4 @@ export class Grid {
       if (FIELDS[next] !== undefined) this.#edit(index, next);
     }
   }
-}
-
-/** Whether rows have two lines, and no room for fields and buttons (page.css). */
-function isOnPhone(): boolean {
-  return matchMedia('(max-width: 40rem)').matches;
 }

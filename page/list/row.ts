@@ -95,3 +95,8 @@ export class Row {
     return buttons.filter((button) => button.offsetParent !== null);
   }
 }
+
+/** Whether rows have two lines, and no room for fields and buttons (page.css). */
+export function isOnPhone(): boolean {
+  return matchMedia('(max-width: 40rem)').matches;
+}

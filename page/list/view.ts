@@ -15,6 +15,8 @@ export interface View {
   readonly year?: number;
   /** Only books without an author. */
   readonly isAuthorless?: true;
+  /** Only books that an event of the log has changed, by its name. */
+  readonly event?: string;
 }
 
 export const ALL: View = { words: '', order: 'author' };
@@ -32,22 +34,22 @@ const MOST_WORDS = 16;
 const LONGEST = 500;
 
 /** Whether only some books are shown. */
-export function isFiltered({ words, year, isAuthorless }: View): boolean {
-  return words.trim() !== '' || year !== undefined || isAuthorless === true;
+export function isFiltered({ words, year, isAuthorless, event }: View): boolean {
+  return words.trim() !== '' || year !== undefined || isAuthorless === true || event !== undefined;
 }
 
 /**
  * The searches for what is shown: the first that finds books counts. The last word may not be complete yet, so it also
  * finds words that begin with it. If no text has a year that is among the words, the books of that year are found.
  */
-export function searchesOf({ words, order, year, isAuthorless }: View): readonly Search[] {
+export function searchesOf({ words, order, year, isAuthorless, event }: View): readonly Search[] {
   const sort = BY_AUTHOR[order] ?? order;
   const found = year === undefined ? yearIn(words) : undefined;
   const ofYear = found === undefined ? [] : wordsWanted(found.others);
   return [
     ...wordsWanted(words).map((wanted) => ({ ...wanted, year })),
     ...ofYear.map((wanted) => ({ ...wanted, year: found?.year })),
-  ].map((search) => ({ ...search, sort, ...(isAuthorless && { author: '' }) }));
+  ].map((search) => ({ ...search, sort, event, ...(isAuthorless && { author: '' }) }));
 }
 
 function wordsWanted(words: string): readonly Search[] {
@@ -77,20 +79,23 @@ export function yearIn(words: string): { readonly year: number; readonly others:
 export function viewOf(query: URLSearchParams): View {
   const order = ORDERS.find((known) => known === query.get('sort')) ?? ALL.order;
   const year = query.get('year') ?? '';
+  const event = query.get('event') ?? '';
   return {
     words: (query.get('q') ?? '').slice(0, LONGEST),
     order,
     ...(/^-?\d{1,15}$/.test(year) && { year: Number(year) }),
     ...(query.get('author') === '' && { isAuthorless: true }),
+    ...(/^\d{1,15}(?:-\d{1,15})?$/.test(event) && { event }),
   };
 }
 
 /** The query of the page's address. */
-export function queryOf({ words, order, year, isAuthorless }: View): URLSearchParams {
+export function queryOf({ words, order, year, isAuthorless, event }: View): URLSearchParams {
   const query = new URLSearchParams();
   if (words !== '') query.set('q', words);
   if (year !== undefined) query.set('year', String(year));
   if (isAuthorless) query.set('author', '');
+  if (event !== undefined) query.set('event', event);
   if (order !== ALL.order) query.set('sort', order);
   return query;
 }

@@ -78,13 +78,26 @@ const SHARED: Readonly<Record<string, Step>> = {
   added: async ({ page }) => {
     await dialog(page).getByLabel('Year').fill('');
     await page.keyboard.press('Enter');
-    await page.getByRole('region', { name: 'Messages' }).getByRole('button', { name: 'Show' }).waitFor();
+    await page.getByRole('region', { name: 'Messages' }).getByText('was added').waitFor();
+  },
+  'what changed, with a question': async ({ page }) => {
+    await page.keyboard.press('Alt+w');
+    await dialog(page)
+      .getByRole('button', { name: /^Undo: / })
+      .click();
+    await dialog(page).getByRole('button', { name: 'Cancel' }).waitFor();
+    await press(page, 'Go back to a time …');
+  },
+  'history of a book': async ({ page }) => {
+    await dialog(page).getByRole('button', { name: 'Beowulf' }).click();
+    await dialog(page, 'History of “Beowulf”').getByRole('listitem').waitFor();
   },
 };
 
 const DESK: Readonly<Record<string, Step>> = {
   ...SHARED,
   import: async ({ page }) => {
+    await page.keyboard.press('Escape');
     await press(page, 'Import');
     await dialog(page, 'Import books').waitFor();
   },
@@ -140,6 +153,7 @@ const DESK: Readonly<Record<string, Step>> = {
 const PHONE: Readonly<Record<string, Step>> = {
   ...SHARED,
   sheet: async ({ page }) => {
+    await page.keyboard.press('Escape');
     await page.getByRole('rowheader', { name: 'Pride and Prejudice' }).click();
     await dialog(page, 'Change the book').waitFor();
   },
@@ -215,7 +229,7 @@ describePage('the librarians’ page for everybody', ({ openCatalogue }) => {
         ...['- rowheader "Emma"', '- gridcell "Jane Austen"', '- gridcell "1815"', `- gridcell "${names}":`],
         ...names.split(' ').map((name) => `  - button "${name}"`),
       ].join('\n  ');
-    assert.equal(await row(page, 'Emma').ariaSnapshot(), snapshot('Edit Delete'));
+    assert.equal(await row(page, 'Emma').ariaSnapshot(), snapshot('Edit Delete History'));
     await keyboard.delete(page, 'Emma');
     assert.equal(await row(page, 'Emma').ariaSnapshot(), snapshot('Undo'));
     assert.equal(await grid(page).getAttribute('aria-rowcount'), '501');

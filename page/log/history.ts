@@ -1,0 +1,80 @@
+// Owns: the history of a book: its states, the newest first, and bringing an older one back.
+
+import { type Book, type BookChanges, isSameBook } from '../../client/src/book.ts';
+import type { BookState } from '../../client/src/book-catalogue.ts';
+import type { Log } from '../catalogue/log.ts';
+import type { Undo } from '../changes/undo.ts';
+import { AS_IT_IS, button, find, make, sentence, warning } from '../elements/dom.ts';
+import { bookText, FIELDS, titleOf } from '../elements/text.ts';
+import { changeText, dayText, timeText } from './words.ts';
+
+const dialog = find<HTMLDialogElement>('#log');
+const content = find('#log-content');
+
+/** Changes a book, as a person does. */
+export type Change = (book: Book, fields: BookChanges) => void;
+
+export class BookHistory {
+  readonly #log: Log;
+  readonly #undo: Undo;
+  readonly #change: Change;
+  readonly #all: () => void;
+  #request = new AbortController();
+
+  /** @param all shows what changed in all books. */
+  constructor(log: Log, undo: Undo, change: Change, all: () => void) {
+    this.#log = log;
+    this.#undo = undo;
+    this.#change = change;
+    this.#all = all;
+    dialog.addEventListener('close', () => this.#request.abort());
+  }
+
+  async open(id: number): Promise<void> {
+    this.#request.abort();
+    this.#request = new AbortController();
+    const { signal } = this.#request;
+    const title = find('#log-title');
+    title.textContent = 'History';
+    const all = button('What changed in all books', this.#all, { class: 'link' });
+    const show = (part: Node) => content.replaceChildren(part, make('section', {}, all));
+    show(make('p', { class: 'hint' }, 'Looking …'));
+    if (!dialog.open) dialog.showModal();
+    title.focus();
+    try {
+      const states = await this.#log.history(id, signal);
+      const { book } = states.find((state) => state.book !== null) ?? {};
+      if (book) title.replaceChildren(...sentence`History of “${titleOf(book)}”`);
+      const lines = states.map((_, at) => this.#lineOf(states, at));
+      show(make('ul', { class: 'events' }, ...lines));
+    } catch (error) {
+      if (!signal.aborted) show(warning((error as Error).message));
+    }
+  }
+
+  #lineOf(states: readonly BookState[], at: number): HTMLElement {
+    const { change, at: moment, book } = states[at] as BookState;
+    const before = states[at + 1]?.book ?? null;
+    const isFirst = at === states.length - 1;
+    const what = isFirst && change === null ? ['as it was before'] : changeText({ id: 0, before, book });
+    const time = make('time', { datetime: moment }, `${dayText(moment)}, ${timeText(moment)}`);
+    const text = make('p', { class: 'hint' }, time);
+    if (book !== null) text.append(': ', make('bdi', AS_IT_IS, bookText(book)));
+    const line = make('li', {}, make('div', {}, make('p', {}, make('b', {}, ...what)), text));
+    const latest = states[0]?.book ?? null;
+    if (book === null || (latest !== null && isSameBook(book, latest))) return line;
+    const label = `Bring back: ${bookText(book)}`;
+    const bringBack = () => void this.#bringBack(latest, book);
+    line.append(button('Bring back', bringBack, { class: 'link', 'aria-label': label }));
+    return line;
+  }
+
+  async #bringBack(latest: Book | null, book: Book): Promise<void> {
+    dialog.close();
+    if (latest === null) await this.#undo.bringBack(book); // as it was when it was removed
+    const now = latest ?? (await this.#log.find(book.id));
+    if (now === undefined || isSameBook(now, book)) return;
+    const fields = FIELDS.filter((field) => now[field] !== book[field]);
+    this.#change(now, Object.fromEntries(fields.map((field) => [field, book[field]])));
+  }
+}

@@ -1,0 +1,139 @@
+// Owns: following what others change while the page is in sight: the rows of their books, and one message about them.
+// Does not: count what was changed here, or change a row that is being edited.
+
+import { isSameBook } from '../../client/src/book.ts';
+import { type Book, type Change, CursorExpired, WrongCredentials } from '../../client/src/book-catalogue.ts';
+import type { Session } from '../catalogue/session.ts';
+import { show } from '../elements/messages.ts';
+import { counted } from '../elements/text.ts';
+import type { Shelf } from '../list/shelf.ts';
+
+/** Changes of a page of the log. So many are not shown row by row. */
+const MANY = 1000;
+
+/** Milliseconds before the catalogue is asked again after a failure: doubled each time, up to a longest. */
+const FIRST_PAUSE = 2000;
+const LONGEST_PAUSE = 60_000;
+
+const SEEN = 'visibilitychange';
+
+export interface OthersEvents {
+  /** While a book is being edited: resolves when it is not. */
+  editing(id: number): Promise<void> | undefined;
+  /** Show a book as it is now; undefined if it is gone. */
+  changed(id: number, book: Book | undefined): void;
+  reload(): void;
+  showLog(): void;
+}
+
+export class Others {
+  readonly #session: Session;
+  readonly #shelf: Shelf;
+  readonly #events: OthersEvents;
+  #work = new AbortController();
+  #cursor = 'now';
+  /** Books as the page knows them; undefined if they are gone. */
+  readonly #known = new Map<number, Book | undefined>();
+  /** What the message is about. */
+  readonly #changed = new Set<number>();
+  #isMany = false;
+  #message: HTMLElement | undefined;
+
+  constructor(session: Session, shelf: Shelf, events: OthersEvents) {
+    this.#session = session;
+    this.#shelf = shelf;
+    this.#events = events;
+    document.addEventListener(SEEN, () => this.stop());
+    document.addEventListener('close', () => this.#say(), true); // nobody reaches a message while a dialog is open
+  }
+
+  /** The page knows a book: it has stored it, for example. @param book undefined if it is gone. */
+  note(id: number, book: Book | undefined): void {
+    this.#known.set(id, book);
+  }
+
+  /** The page knows all that has changed up to now. */
+  skip(): void {
+    this.#cursor = 'now';
+    this.#forget();
+    this.stop();
+  }
+
+  /** Ends the request. Another one begins as soon as the page is in sight and somebody is logged in. */
+  stop(): void {
+    this.#work.abort();
+  }
+
+  /** Follows until the page is closed. */
+  async follow(): Promise<void> {
+    for (let pause = FIRST_PAUSE; ; ) {
+      while (document.hidden)
+        await new Promise((seen) => document.addEventListener(SEEN, seen, { once: true }));
+      const catalogue = await this.#session.client();
+      this.#work = new AbortController();
+      const { signal } = this.#work;
+      const follow = this.#cursor !== 'now'; // that is known at once
+      if (!follow) this.#known.clear();
+      try {
+        for await (const { changes, cursor } of catalogue.changes(this.#cursor, { follow, signal })) {
+          pause = FIRST_PAUSE;
+          // Changes of the page's own work may come here before that is answered.
+          while (changes.length > 0 && !this.#session.isIdle) await wait(50);
+          signal.throwIfAborted();
+          this.#cursor = cursor;
+          this.#notice(changes);
+        }
+      } catch (error) {
+        if (signal.aborted) continue;
+        if (error instanceof CursorExpired) this.#noticeMany();
+        if (error instanceof WrongCredentials)
+          await this.#session.call(async (known) => {
+            if (known === catalogue) throw error; // which asks for another login
+          });
+        await wait(pause);
+        pause = Math.min(2 * pause, LONGEST_PAUSE);
+      }
+    }
+  }
+
+  #notice(changes: readonly Change[]): void {
+    if (this.#message?.isConnected === false) this.#forget(); // a person has seen it
+    if (changes.length >= MANY) this.#noticeMany();
+    else for (const change of changes) this.#noticeOne(change);
+    this.#say();
+  }
+
+  #noticeOne({ id, book }: Change): void {
+    const now = book ?? undefined;
+    const shown = this.#shelf.at(this.#shelf.placeOf(id) ?? -1);
+    const known = this.#known.has(id) ? this.#known.get(id) : (shown ?? null);
+    if (known === now || (known && now && isSameBook(known, now))) return;
+    this.#changed.add(id);
+    this.#known.set(id, now);
+    const update = () => this.#events.changed(id, now);
+    if (shown !== undefined) void (this.#events.editing(id)?.then(update) ?? update());
+  }
+
+  #noticeMany(): void {
+    this.#cursor = 'now';
+    this.#isMany = true;
+    this.stop();
+    this.#events.reload();
+  }
+
+  #forget(): void {
+    this.#changed.clear();
+    this.#isMany = false;
+    this.#message = undefined;
+  }
+
+  #say(): void {
+    const isNew = this.#changed.size > 0 || this.#isMany;
+    if (!isNew || document.querySelector('dialog[open]') !== null) return;
+    const books = this.#isMany ? 'Many books were' : counted(this.#changed.size, 'book was', 'books were');
+    const action = { label: 'Show', run: () => this.#events.showLog() };
+    this.#message = show(`${books} changed by others`, action, this.#message);
+  }
+}
+
+const wait = (time: number) => new Promise((over) => setTimeout(over, time));
