@@ -55,10 +55,11 @@ test('the examples of the README of the client work, and its types are those of 
   for (const name of ['@types/node', 'undici-types'])
     symlinkSync(pathTo(`node_modules/${name}`), join(folder, 'node_modules', name));
   const examples = blocksOf('client/README.md').map(({ text }) => text);
-  assert.equal(examples.length, 9);
+  assert.equal(examples.length, 10);
   const code = examples.join('').replace('http://127.0.0.1:8080', service.url);
   assert.ok(code.includes(service.url));
   writeFileSync(join(folder, 'examples.ts'), code);
+  writeFileSync(join(folder, 'books.csv'), 'title,year\nSanditon,never\n');
   writeFileSync(
     join(folder, 'types.ts'),
     typesIn(API.components.schemas, API.paths['/books'].get.parameters),
@@ -72,7 +73,7 @@ test('the examples of the README of the client work, and its types are those of 
   assert.match(said, /^\{\n {2}id: 1,\n {2}title: 'Don Quijote',.* year: 1604\n\}\n/s);
   assert.match(
     said,
-    /\n\}\n\[ 'Emma', 'Persuasion' \]\n1605: Don Quijote\n1\nBooks 1 to 1 of 1\n\S+Z 1605\n\S+Z 1604\n1 book is as it was\.\n$/,
+    /\n\}\n\[ 'Emma', 'Persuasion' \]\n1605: Don Quijote\n1\nBooks 1 to 1 of 1\n\S+Z 1605\n\S+Z 1604\n1 book is as it was\.\nline 2: never \(year-unclear\)\n$/,
   );
   const lines = readFileSync(join(folder, 'books.jsonl'), 'utf8').trimEnd().split('\n');
   const emma = { id: 2, title: 'Emma, a Novel', author: 'Jane Austen', year: 1815 };
@@ -108,7 +109,7 @@ await catalogue.create({ titel: '' }); // no such field
 await catalogue.update(1, { year: '1605' }); // of another type
 await catalogue.remove(1, { timeout: 1 }); // no such option
 await catalogue.update(1, {}, { idempotencyKey: 'mine-7' }); // it has no key
-await catalogue.undo({ change: 1, import: 2 }); // one of the three
+await catalogue.undo({ change: 1, event: 2 }); // one of the three
 catalogue.changes({ follow: true }); // the cursor comes first
 catalogue.find({ yaer: 1605 }); // no such parameter
 catalogue.find({ offset: 20 }); // an offset is that of a page`;
@@ -119,7 +120,17 @@ function typesIn(schemas: Document, parameters: readonly Document[]): string {
     if (items !== undefined) return 'readonly LeftBook[]';
     return oneOf ? 'Book | null' : [type].flat().join(' | ').replace('integer', 'number');
   };
-  const names = ['Book', 'NewBook', 'BookChanges', 'Change', 'State', 'Undone', 'LeftBook'];
+  const names = [
+    'Book',
+    'NewBook',
+    'BookChanges',
+    'Change',
+    'State',
+    'Undone',
+    'UndoCheck',
+    'LeftBook',
+    'ChangedBook',
+  ];
   const ofBooks = names.map((name) => {
     const { required = [], properties } = schemas[name];
     const fields = Object.entries<Document>(properties).map(
@@ -129,11 +140,13 @@ function typesIn(schemas: Document, parameters: readonly Document[]): string {
   });
   const query = parameters.filter((parameter) => parameter.in === 'query');
   const ofSearches = [query.filter(({ name }) => !/cursor|offset/.test(name)), query].map((all, index) => {
-    const fields = all.map(({ name, schema }) => `readonly ${name}?: ${typeOf(schema)} | undefined`);
+    const fields = all.map(({ name, schema }) => {
+      return `readonly ${name}?: ${name === 'event' ? 'EventName' : typeOf(schema)} | undefined`;
+    });
     return `Same<${['Search', 'PageSearch'][index]}, { ${fields.join('; ')} }>`;
   });
   return `import { BookCatalogue, BookChanged } from 'book-catalogue-client';
-    import type { Book, BookChanges, BookState, Change, LeftBook, NewBook, PageSearch, Search, Undone } from 'book-catalogue-client';
+    import type { Book, BookChanges, BookState, Change, ChangedBook, EventName, LeftBook, NewBook, PageSearch, Search, UndoCheck, Undone } from 'book-catalogue-client';
     type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
     export const same: [${[...ofBooks, ...ofSearches]}] = [${[...ofBooks, ...ofSearches].map(() => true)}];
     export async function use(catalogue: BookCatalogue, book: Book, error: unknown): Promise<void> {
