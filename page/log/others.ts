@@ -1,4 +1,4 @@
-// Owns: following what others change while the page is in sight: the rows of their books, and one message about them.
+// Owns: following the changes of others while the page is in sight: the rows of their books, and one message about them.
 // Does not: count what was changed here, or change a row that is being edited.
 
 import { isSameBook } from '../../client/src/book.ts';
@@ -32,7 +32,7 @@ export class Others {
   readonly #events: OthersEvents;
   #work = new AbortController();
   #cursor = 'now';
-  /** Books as the page knows them; undefined if they are gone. */
+  /** Books as the page last had them; undefined if they are gone. */
   readonly #known = new Map<number, Book | undefined>();
   /** What the message is about. */
   readonly #changed = new Set<number>();
@@ -47,12 +47,12 @@ export class Others {
     document.addEventListener('close', () => this.#say(), true); // nobody reaches a message while a dialog is open
   }
 
-  /** The page knows a book: it has stored it, for example. @param book undefined if it is gone. */
+  /** The page has the present state of a book, since it has stored it, for example. @param book undefined if it is gone. */
   note(id: number, book: Book | undefined): void {
     this.#known.set(id, book);
   }
 
-  /** The page knows all that has changed up to now. */
+  /** The page has read all that has changed up to now. */
   skip(): void {
     this.#cursor = 'now';
     this.#forget();

@@ -206,7 +206,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await waitUntil(async () => (await cell(page, 'Emma', 'year').textContent()) === '1815');
   });
 
-  test('what others change is shown at once, but for the row that is being edited, and counted without the person’s own changes', async (context) => {
+  test('changes by others are shown at once, but for the row that is being edited, and counted without the person’s own changes', async (context) => {
     const followed = Promise.withResolvers<void>();
     const { page, client, complaints } = await openCatalogue(context, {
       front: ({ url }, _, forward) => {
