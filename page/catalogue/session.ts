@@ -264,7 +264,7 @@ export class Session {
     send: Send = (...sent) => fetch(...sent),
   ): Promise<Response> {
     // Nobody waits for its answer, and a proxy may break it off.
-    const isInBackground = new Headers(init.headers).get('prefer')?.startsWith('wait=') === true;
+    const isInBackground = `${url}`.includes('/changes?');
     try {
       const credentials = this.#reach === 'locked' ? 'omit' : 'same-origin'; // it would ask for them each time
       const answer = await send(url, { ...init, redirect: 'manual', credentials });

@@ -93,14 +93,14 @@ export class Undo {
     return this.#enqueue('undone', () => true);
   }
 
-  /** Brings a book back that is gone, whoever has deleted it. */
+  /** Brings back a deleted book. */
   bringBack(book: Book): Promise<void> {
     const gone = { id: book.id, name: titleOf(book), before: {}, after: null };
     return this.#enqueue('done', ({ id, after }) => id === gone.id && after === null, gone);
   }
 
   /**
-   * Takes changes back that a person has chosen, whoever made them, and waits until that is complete.
+   * Takes changes back that a person has chosen, also those of others, and waits until that is complete.
    * @param name what they are called in messages.
    * @throws Complaint when the log does not have them.
    */

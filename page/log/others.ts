@@ -1,4 +1,4 @@
-// Owns: following what others change while the page is in sight: the rows of their books, and one message about them.
+// Owns: following the changes of others while the page is in sight: the rows of their books, and one message about them.
 // Does not: count what was changed here, or change a row that is being edited.
 
 import { isSameBook } from '../../client/src/book.ts';
@@ -32,8 +32,8 @@ export class Others {
   readonly #events: OthersEvents;
   #work = new AbortController();
   #cursor = 'now';
-  /** Books as the page knows them; undefined if they are gone. */
-  readonly #known = new Map<number, Book | undefined>();
+  /** Books as the page last had them, undefined if they are gone; and since when. */
+  readonly #known = new Map<number, { readonly book: Book | undefined; readonly at: number }>();
   /** What the message is about. */
   readonly #changed = new Set<number>();
   #isMany = false;
@@ -47,12 +47,12 @@ export class Others {
     document.addEventListener('close', () => this.#say(), true); // nobody reaches a message while a dialog is open
   }
 
-  /** The page knows a book: it has stored it, for example. @param book undefined if it is gone. */
+  /** The page has the present state of a book, since it has stored it, for example. @param book undefined if it is gone. */
   note(id: number, book: Book | undefined): void {
-    this.#known.set(id, book);
+    this.#known.set(id, { book, at: performance.now() });
   }
 
-  /** The page knows all that has changed up to now. */
+  /** The page has read all that has changed up to now. */
   skip(): void {
     this.#cursor = 'now';
     this.#forget();
@@ -77,11 +77,12 @@ export class Others {
       try {
         for await (const { changes, cursor } of catalogue.changes(this.#cursor, { follow, signal })) {
           pause = FIRST_PAUSE;
+          const readAt = performance.now();
           // Changes of the page's own work may come here before that is answered.
           while (changes.length > 0 && !this.#session.isIdle) await wait(50);
           signal.throwIfAborted();
           this.#cursor = cursor;
-          this.#notice(changes);
+          this.#notice(changes, readAt);
         }
       } catch (error) {
         if (signal.aborted) continue;
@@ -96,20 +97,22 @@ export class Others {
     }
   }
 
-  #notice(changes: readonly Change[]): void {
+  #notice(changes: readonly Change[], readAt: number): void {
     if (this.#message?.isConnected === false) this.#forget(); // a person has seen it
     if (changes.length >= MANY) this.#noticeMany();
-    else for (const change of changes) this.#noticeOne(change);
+    else for (const change of changes) this.#noticeOne(change, readAt);
     this.#say();
   }
 
-  #noticeOne({ id, book }: Change): void {
+  #noticeOne({ id, book }: Change, readAt: number): void {
     const now = book ?? undefined;
     const shown = this.#shelf.at(this.#shelf.placeOf(id) ?? -1);
-    const known = this.#known.has(id) ? this.#known.get(id) : (shown ?? null);
-    if (known === now || (known && now && isSameBook(known, now))) return;
+    const known = this.#known.get(id) ?? { book: shown ?? null, at: 0 };
+    // A change that was read before the page's own change comes again, if it is a later one.
+    if (known.at > readAt || known.book === now) return;
+    if (known.book && now && isSameBook(known.book, now)) return;
     this.#changed.add(id);
-    this.#known.set(id, now);
+    this.note(id, now);
     const update = () => this.#events.changed(id, now);
     if (shown !== undefined) void (this.#events.editing(id)?.then(update) ?? update());
   }

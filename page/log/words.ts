@@ -40,7 +40,7 @@ export function agoText(at: Date): string {
 
 /** What an event was, and of how many books: `14 books changed one by one`. */
 export function eventText({ kind, name, books, ...event }: ListedEvent | CatalogueEvent): (string | Node)[] {
-  if (books === null) return ['More than 10,000 changes one by one'];
+  if (books === null) return ['More than 1,000 changes one by one'];
   const count = counted(books, 'book');
   if (kind === 'import') return [...sentence`Imported ${name ?? 'a file'}`, `, ${count}`];
   if (kind === 'undo') return [`Undo of ${count}`];

@@ -125,8 +125,9 @@ const DESK: Readonly<Record<string, Step>> = {
   conflict: async ({ page, client }) => {
     await searchField(page).fill('hobbit');
     await shown(page, ['The Hobbit']);
-    await client.request('PUT', '/book/6', { body: { year: 1 } });
-    await keyboard.edit(page, 'The Hobbit', 'year', '2');
+    await cell(page, 'The Hobbit', 'year').dblclick();
+    await client.request('PUT', '/book/6', { body: { year: 1 } }); // a cell that is being edited stays
+    for (const key of ['Control+a', '2', 'Enter']) await page.keyboard.press(key);
     await dialog(page, 'Somebody else has changed this book').waitFor();
   },
   'changed by somebody else': async ({ page }) => {

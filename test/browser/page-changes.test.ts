@@ -241,7 +241,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     const emma = { id: 7, title: 'Emma', author: 'Jane Austen', year: 1816 };
     assert.deepEqual((await client.list())[6], emma);
     assert.equal(await page.evaluate('document.activeElement === document.body'), false);
-    await page.keyboard.press('Control+z'); // what is taken back already is not the latest any more
+    await page.keyboard.press('Control+z'); // a change that is taken back already is not the latest any more
     await waitUntil(async () => (await client.list())[6]?.year === 1815);
     await keyboard.delete(page, 'Emma');
     await keyboard.search(page, 'austen');

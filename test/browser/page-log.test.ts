@@ -206,9 +206,10 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await waitUntil(async () => (await cell(page, 'Emma', 'year').textContent()) === '1815');
   });
 
-  test('what others change is shown at once, but for the row that is being edited, and counted without the person’s own changes', async (context) => {
+  test('changes by others are shown at once, but for the row that is being edited, and counted without the person’s own changes', async (context) => {
     const followed = Promise.withResolvers<void>();
     const { page, client, complaints } = await openCatalogue(context, {
+      follows: true,
       front: ({ url }, _, forward) => {
         if (/^\/changes\?.*cursor=(?!now)/.test(url ?? '')) followed.resolve();
         forward();
@@ -244,6 +245,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
   test('out of sight, the page asks nothing; in sight again, it shows what others have changed', async (context) => {
     const requests = { begun: 0, ended: 0 };
     const { page, client } = await openCatalogue(context, {
+      follows: true,
       front: ({ url }, outgoing, forward) => {
         if (/^\/changes\?.*cursor=(?!now)/.test(url ?? '')) {
           requests.begun += 1;

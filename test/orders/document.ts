@@ -61,7 +61,7 @@ export function provideDocument(): void {
     getItem: (name: string) => stored.get(name) ?? null,
     setItem: (name: string, text: string) => stored.set(name, text),
   };
-  Object.defineProperty(globalThis, 'sessionStorage', { value: sessionStorage }); // Node.js has one of its own
+  Object.defineProperty(globalThis, 'sessionStorage', { value: sessionStorage }); // Node.js has another one
   Object.assign(globalThis, {
     document: {
       activeElement: null,

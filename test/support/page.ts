@@ -59,11 +59,15 @@ interface Desk {
   readonly changes: string[];
 }
 
-/** Opens the page as another person, who is not logged in yet. */
+/**
+ * Opens the page as another person, who is not logged in yet.
+ * @param follows whether the page sees at once what others change. Most tests are about a person who does not see it yet.
+ */
 async function openDesk(
   context: TestContext,
   url: string,
   options: BrowserContextOptions = {},
+  follows = false,
 ): Promise<Desk> {
   const { page, asked, complaints } = await openPage(browser, 'about:blank', options);
   context.after(() => page.context().close());
@@ -79,6 +83,7 @@ async function openDesk(
   await page.exposeFunction('hear', (text: string) => texts.push(text));
   await page.addInitScript(PATIENCE);
   await page.addInitScript(LISTENER);
+  if (!follows) await page.route(/\/changes\?.*cursor=/, () => {}); // it gets no answer
   await page.goto(url);
   const isOfNetwork = (text: string) => text.startsWith('Failed to load resource: ');
   return { page, asked, changes, complaints: () => complaints.filter((text) => !isOfNetwork(text)) };
@@ -98,6 +103,8 @@ interface CatalogueOptions {
   readonly query?: string;
   readonly env?: Record<string, string>;
   readonly options?: BrowserContextOptions;
+  /** See `openDesk`. */
+  readonly follows?: boolean;
   /** Answers each request of the page, or forwards it. */
   readonly front?: (incoming: IncomingMessage, outgoing: ServerResponse, forward: Forward) => void;
 }
@@ -119,7 +126,7 @@ export function describePage(title: string, tests: (doors: typeof DOORS) => void
 /** Opens the page as a person who is logged in, with a separate service. */
 async function openCatalogue(
   context: TestContext,
-  { books = BOOKS, query = '', env = {}, options = {}, front }: CatalogueOptions = {},
+  { books = BOOKS, query = '', env = {}, options = {}, follows = false, front }: CatalogueOptions = {},
 ): Promise<Catalogue> {
   const service = await startTestService(await SQLITE.freshUrl(), env);
   context.after(() => service.stop());
@@ -133,7 +140,7 @@ async function openCatalogue(
       : await startFront(context, (incoming, outgoing) =>
           front(incoming, outgoing, (give) => passOn(page, incoming, outgoing, give)),
         );
-  const desk = await openDesk(context, `${url}/${query}`, options);
+  const desk = await openDesk(context, `${url}/${query}`, options, follows);
   await logIn(desk.page);
   await listed(desk.page);
   return { ...desk, service, client: service.client, books: await service.client.list() };
