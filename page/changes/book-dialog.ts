@@ -18,6 +18,7 @@ const SHORTEST_AUTHOR = 2;
 
 const SUGGESTED = 8;
 const SHOWN = 3;
+const ACTIONS = ['delete', 'history'] as const;
 
 const dialog = find<HTMLDialogElement>('#book');
 const form = find<HTMLFormElement>('form', dialog);
@@ -39,7 +40,6 @@ export class BookDialog {
   #before = byField(() => '');
   /** The book that is changed; undefined while one is added. */
   #book: Book | undefined;
-  #timer: ReturnType<typeof setTimeout> | undefined;
   #lookup = new AbortController();
   readonly #adding = new Set<Promise<void>>();
 
@@ -53,7 +53,7 @@ export class BookDialog {
     });
     // Not a second submit button: Enter in a field presses the first one of them.
     find('#book-another').addEventListener('click', () => this.#submit(true));
-    for (const action of ['delete', 'history'] as const) {
+    for (const action of ACTIONS) {
       find(`#book-${action}`).addEventListener('click', () => {
         dialog.close();
         if (this.#book !== undefined) this.#events[action](this.#book);
@@ -81,8 +81,7 @@ export class BookDialog {
     for (const field of FIELDS) inputs[field].value = fieldText(shown, field);
     this.#before = textsOfInputs();
     find('#book-heading').textContent = book === undefined ? 'Add a book' : 'Change the book';
-    find('#book-delete').hidden = book === undefined;
-    find('#book-history').hidden = book === undefined;
+    for (const action of ACTIONS) find(`#book-${action}`).hidden = book === undefined;
     find('#book-another').hidden = book !== undefined;
     find('#book-save').textContent = book === undefined ? 'Add' : 'Save';
     this.#complain(undefined);
@@ -108,10 +107,7 @@ export class BookDialog {
     const typed = this.#typedTexts();
     // A field that was not touched is not stored: it may not show the value as it is.
     const read = readFields(Object.fromEntries(book === undefined ? Object.entries(textsOfInputs()) : typed));
-    if ('reason' in read) {
-      this.#complain(read);
-      return;
-    }
+    if ('reason' in read) return void this.#complain(read);
     if (isAnotherWanted) this.add();
     else dialog.close();
     if (book === undefined) {
@@ -133,8 +129,7 @@ export class BookDialog {
         this.#session.call((catalogue) => catalogue.create(fields, options)),
       );
       this.#events.added(created);
-      clearTimeout(this.#timer); // a lookup would take the place of the message below
-      this.#lookup.abort();
+      this.#lookup.abort(); // it would take the place of the message below
       same.replaceChildren(...sentence`“${titleOf(created)}” was added.`); // messages are out of reach while a dialog is open
     } catch (error) {
       const text = [...sentence`“${bookText(fields)}” `, `was not added. ${(error as Error).message}`];
@@ -146,11 +141,11 @@ export class BookDialog {
 
   #typed(target: EventTarget | null): void {
     this.#complain(undefined);
-    clearTimeout(this.#timer);
     this.#lookup.abort();
     this.#lookup = new AbortController();
     const { signal } = this.#lookup;
-    this.#timer = setTimeout(() => {
+    setTimeout(() => {
+      if (signal.aborted) return;
       // They are help: without them, everything still works.
       const work = target === inputs.author ? this.#suggest(signal) : this.#warn(signal);
       work.catch(() => {});

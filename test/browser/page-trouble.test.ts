@@ -164,12 +164,14 @@ describePage('the librarians’ page in trouble', ({ openCatalogue }) => {
   test('answers that are lost: a change, a deletion and a new book are carried out once', async (context) => {
     const lost = new Set<string>();
     let isSilent = false;
+    const keys = new Set<unknown>();
     const { page, client, books } = await openCatalogue(context, {
       env: { BODY_LIMIT: '100' },
       front: (incoming, _, forward) => {
         const { method = '' } = incoming;
         const isLost = ['PUT', 'DELETE'].includes(method) && !lost.has(method);
         lost.add(method);
+        if (isSilent && incoming.url === '/book') keys.add(incoming.headers['idempotency-key']);
         forward(isLost || isSilent ? () => incoming.socket.destroy() : undefined);
       },
     });
@@ -191,11 +193,13 @@ describePage('the librarians’ page in trouble', ({ openCatalogue }) => {
     isSilent = true;
     await add.click();
     await dialog.waitFor({ state: 'hidden' });
-    await later(page, () => page.locator('#away').isVisible());
+    await page.locator('#away').waitFor();
     await asksToStay(page);
+    for (let second = 0; second < 15; second += 1) await page.clock.runFor(1000); // more than one call takes
     isSilent = false;
     const messages = page.getByRole('region', { name: 'Messages' });
     await later(page, () => messages.getByText('“Persuasion” was added.').isVisible());
+    assert.equal(keys.size, 1);
     const persuasion = { id: 11, title: 'Persuasion', author: '', year: 0 };
     const expected = [...books.with(6, { ...(books[6] as Book), year: 1816 }).slice(0, -1), persuasion];
     assert.deepEqual(await client.list(), expected);

@@ -62,7 +62,12 @@ test('the last word may be incomplete; a year among the words is one if no text 
     ['emma 1815', [{ q: 'emma 1815*' }, { q: 'emma*', year: 1815 }]],
   ] as const) {
     const found = searchesOf({ words, order: 'title' });
-    const expected = searches.map((search) => ({ year: undefined, ...search, sort: 'title' }));
+    const expected = searches.map((search) => ({
+      year: undefined,
+      event: undefined,
+      ...search,
+      sort: 'title',
+    }));
     assert.deepEqual(found, expected, words);
   }
 });
