@@ -47,6 +47,8 @@ interface Job {
   /** When it was last noted in the store, and when it ended. */
   noted: number;
   endedAt: number;
+  /** The note in progress, or the latest. */
+  kept: Promise<boolean>;
 }
 
 export interface ImportsParts {
@@ -116,6 +118,7 @@ export class Imports {
     const job: Job = {
       ...{ number, owner, upload, report, request, state: 'open', books: 0, thread: undefined },
       ...{ ended: Promise.withResolvers<void>(), noted: performance.now(), endedAt: 0 },
+      kept: Promise.resolve(true),
     };
     const before = this.#jobs.get(number);
     if (before !== undefined && before.endedAt > 0) this.#giveUp(before);
@@ -290,7 +293,10 @@ export class Imports {
     job.noted = performance.now();
     const progress = { state, report, ...(fingerprint === undefined ? {} : { fingerprint }) };
     const keep = (log: LogWriter) => log.imports.keep(number, owner, progress);
-    return await this.#parts.changes.write(keep, this.#deadline).catch(() => true);
+    const earlier = job.kept; // a later state must not be replaced by an earlier one
+    const write = () => this.#parts.changes.write(keep, this.#deadline).catch(() => true);
+    job.kept = earlier.then(write);
+    return await job.kept;
   }
 
   /** Notes that its process is there, or gives up the file of an import that another process has completed. */

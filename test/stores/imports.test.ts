@@ -277,7 +277,7 @@ for (const store of STORES) {
       service.process.kill('SIGTERM');
       await release();
       const answer = await sent;
-      assert.ok(answer === undefined || answer[0] === 503, `${answer}`);
+      assert.ok(answer === undefined || [202, 503].includes(answer[0]), `${answer}`); // 202 on a slow machine
       if (service.process.exitCode === null) await once(service.process, 'exit');
       service = await startServiceProcess(dbUrl);
       const [{ import: number, state, fault }] = (await service.client.request('GET', '/import')).data;
