@@ -223,7 +223,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     const scheme = () => page.evaluate('getComputedStyle(document.documentElement).colorScheme');
     await page.keyboard.press('F1');
     const keys = page.getByRole('dialog', { name: 'Keys' });
-    await keys.getByText('undo the last change or deletion').waitFor();
+    await keys.getByText('undo the last change, and redo it').waitFor();
     await keys.getByRole('button', { name: 'Close' }).click();
     await focused(searchField(page));
     assert.deepEqual(await stored(), { cookies: [], origins: [] });
