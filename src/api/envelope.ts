@@ -4,7 +4,8 @@
 import type { Book } from '../books/book.ts';
 import type { CatalogueEvent, Change, ChangedBook, NotUndone, State } from '../books/change-log.ts';
 import { tagOf, tagOfText } from '../books/condition.ts';
-import { type ListedEvent, nameOf } from '../books/events.ts';
+import { nameOf } from '../books/event-key.ts';
+import type { ListedEvent } from '../books/events.ts';
 import { progressOf, type UndoProgress } from '../books/undo.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
 import type { ImportKnown } from '../import/known.ts';

@@ -3,7 +3,8 @@
 
 import { readBookId } from '../books/book.ts';
 import type { PageOfChanges, UndoRequest } from '../books/change-log.ts';
-import { type EventsPlace, readEventKey } from '../books/events.ts';
+import { readEventKey } from '../books/event-key.ts';
+import type { EventsPlace } from '../books/events.ts';
 import { LARGEST_PAGE } from '../books/search.ts';
 import { isDone, progressOf } from '../books/undo.ts';
 import type { Answer } from '../http/answer.ts';
@@ -98,11 +99,11 @@ export async function readBooksOfEvent({ path }: Exchange, { catalogue }: AppPar
   const { cursor = 0, limit } = query;
   const name = path.sent.slice('/event/'.length, -'/books'.length);
   const key = readEventKey(name);
-  const books = key === undefined ? undefined : await catalogue.booksOfEvent(key, cursor, limit + 1);
-  if (books === undefined) return answers.EVENT_NOT_FOUND;
-  const shown = books.slice(0, limit);
-  const link = books.length > limit ? ['link', linkTo(`/event/${name}/books`, limit, shown.at(-1)?.id)] : [];
-  return answers.booksOfEventRetrieved(shown, link);
+  const found = key === undefined ? undefined : await catalogue.booksOfEvent(key, cursor, limit);
+  if (found === undefined) return answers.EVENT_NOT_FOUND;
+  const { books, next } = found;
+  const link = next === undefined ? [] : ['link', linkTo(`/event/${name}/books`, limit, next)];
+  return answers.booksOfEventRetrieved(books, link);
 }
 
 /** With `POST`, an undo that is not complete is continued. */

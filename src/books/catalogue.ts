@@ -8,7 +8,6 @@ import { Batches, type BatchFigures, type BatchLimits, type Carry, type Traits }
 import { type Book, type BookChanges, type BookFields, completeFields, valuesOf } from './book.ts';
 import type {
   CatalogueEvent,
-  ChangedBook,
   EventKey,
   LogReader,
   NotUndone,
@@ -19,13 +18,12 @@ import type {
 } from './change-log.ts';
 import type { Condition } from './condition.ts';
 import {
+  booksOf,
   type EventsPlace,
   findRun,
   type ListedEvent,
   listEvents,
   type PageOfEvents,
-  selectionOf,
-  sorted,
 } from './events.ts';
 import { Followers } from './followers.ts';
 import type { Page, Search } from './search.ts';
@@ -203,18 +201,9 @@ export class Catalogue {
     return this.#read((log) => findRun(log, run));
   }
 
-  /**
-   * The books of an event after an id (rule H9), ascending.
-   * @returns undefined if the log has no such event.
-   */
-  booksOfEvent(key: EventKey, after: number, most: number): Promise<readonly ChangedBook[] | undefined> {
-    return this.#read(async (log) => {
-      const selection = selectionOf(key);
-      const ids = await log.events.idsAfter(selection, after, most);
-      const isKnown =
-        ids.length > 0 || after > 0 || (typeof key === 'number' && (await log.event(key)) !== undefined);
-      return isKnown ? sorted(await log.events.changed(selection, ids)) : undefined;
-    });
+  /** The books of an event after an id (rule H9). */
+  booksOfEvent(key: EventKey, after: number, most: number): ReturnType<typeof booksOf> {
+    return this.#read((log) => booksOf(log, key, after, most));
   }
 
   #read<Result>(read: (log: LogReader) => Promise<Result>): Promise<Result> {

@@ -134,9 +134,9 @@ export interface EventsReader {
    * @param earliest milliseconds since 1970; earlier ones do not count.
    */
   beginningOfRun(at: number, earliest: number, gap: number): Promise<number>;
-  /** The next ids after this one of books that the changes are about, ascending. */
+  /** The next ids after this one of books that the changes are about, ascending; at least one if there are any. */
   idsAfter(selection: Selection, after: number, most: number): Promise<readonly number[]>;
-  /** What the changes did to these books, in any order. */
+  /** What the changes did to the first of these books, which ascend: at least one, and none after heavy ones. */
   changed(selection: Selection, ids: readonly number[]): Promise<readonly ChangedBook[]>;
 }
 

@@ -1,6 +1,5 @@
 // Owns: the events of the log (rules H7 to H9): imports, undos, and runs of single changes, which are found when they are asked for.
 
-import { readBookId } from './book.ts';
 import type {
   CatalogueEvent,
   ChangedBook,
@@ -11,6 +10,7 @@ import type {
   SingleChange,
 } from './change-log.ts';
 import { Ids } from './id-ranges.ts';
+import { HEAVY, weightOfChanged } from './store.ts';
 
 /** An event as it is listed. Times are milliseconds since 1970. */
 export interface ListedEvent {
@@ -52,37 +52,23 @@ interface FoundRun extends Run {
   readonly isWhole: boolean;
 }
 
-/** The name of an event: a number, or the first and the last time of a run. */
-export function nameOf(key: EventKey): number | string {
-  return typeof key === 'number' ? key : `${key.from}-${key.until}`;
-}
-
-/** @returns undefined if the text names no event. */
-export function readEventKey(text: string): EventKey | undefined {
-  const [from, until, ...more] = text.split('-').map(readBookId); // they are written like ids
-  if (from === undefined || more.length > 0) return undefined;
-  if (!text.includes('-')) return from;
-  return until === undefined || until < from ? undefined : { from, until };
-}
-
-export function selectionOf(key: EventKey): Selection {
-  return typeof key === 'number' ? { event: key } : key;
-}
-
 /** The newest events before a place, the newest first; the last one of all is the beginning of the log. */
 export async function listEvents(log: LogReader, place: EventsPlace, most: number): Promise<PageOfEvents> {
   const [runsBefore, numbersBefore] = place;
   const runs = await runsBeforeTime(log, runsBefore ?? END_OF_TIME, most + 1);
   const numbered = await log.events.newest(numbersBefore ?? undefined, most + 1);
   const all = [...runs, ...numbered].sort((one, other) => latestOf(other) - latestOf(one));
-  const listed = all.slice(0, most);
   const events: ListedEvent[] = [];
   let next = place;
-  for (const one of listed) {
-    events.push('number' in one ? await listedOf(log, one) : await listedRunOf(log, one));
+  let weight = 0;
+  for (const one of all.slice(0, most)) {
+    const listed = 'number' in one ? await listedOf(log, one) : await listedRunOf(log, one);
+    events.push(listed);
     next = 'number' in one ? [next[0], one.number] : [one.from, next[1]];
+    weight += listed.first.reduce((sum, changed) => sum + weightOfChanged(changed), 0);
+    if (weight >= HEAVY) break;
   }
-  if (all.length > most) return { events, next };
+  if (events.length < all.length) return { events, next };
   const began = await log.began();
   const beginning = { key: undefined, kind: 'beginning', name: null, books: 0, first: [] } as const;
   return { events: [...events, { ...beginning, at: began, until: began }], next: undefined };
@@ -104,8 +90,8 @@ function latestOf(event: FoundRun | CatalogueEvent): number {
 async function listedOf(log: LogReader, event: CatalogueEvent): Promise<ListedEvent> {
   const { number, at, kind, name, books } = event;
   const selection = { event: number };
-  const first = await log.events.changed(selection, await log.events.idsAfter(selection, 0, SHOWN));
-  return { key: number, kind, at, until: at, name, books, first: sorted(first) };
+  const first = await log.events.changed(selection, await idsAfter(log, selection, 0, SHOWN));
+  return { key: number, kind, at, until: at, name, books, first };
 }
 
 async function listedRunOf(
@@ -116,11 +102,45 @@ async function listedRunOf(
   const ids = new Ids(changes);
   const first = await log.events.changed(run, ids.next(0, SHOWN));
   const books = isWhole ? ids.count : null;
-  return { key: run, kind: 'changes', at: from, until, name: null, books, first: sorted(first) };
+  return { key: run, kind: 'changes', at: from, until, name: null, books, first };
 }
 
-export function sorted(books: readonly ChangedBook[]): readonly ChangedBook[] {
-  return books.toSorted((one, other) => one.id - other.id);
+/**
+ * The books of an event after an id, ascending.
+ * @returns them, and the id after which more follow; undefined if the log has no such event.
+ */
+export async function booksOf(
+  log: LogReader,
+  key: EventKey,
+  after: number,
+  most: number,
+): Promise<{ readonly books: readonly ChangedBook[]; readonly next: number | undefined } | undefined> {
+  const selection = typeof key === 'number' ? { event: key } : key;
+  const ids = await idsAfter(log, selection, after, most + 1);
+  if (ids.length === 0 && !(await isThere(log, key))) return undefined;
+  const books = await log.events.changed(selection, ids.slice(0, most));
+  return { books, next: books.length < ids.length ? books.at(-1)?.id : undefined };
+}
+
+async function isThere(log: LogReader, key: EventKey): Promise<boolean> {
+  if (typeof key === 'number') return (await log.event(key)) !== undefined;
+  return (await log.events.idsAfter(key, 0, 1)).length > 0;
+}
+
+/** @returns the next ids of books that the changes are about, ascending: fewer than `most` only at the end. */
+async function idsAfter(
+  { events }: LogReader,
+  selection: Selection,
+  after: number,
+  most: number,
+): Promise<readonly number[]> {
+  const ids: number[] = [];
+  while (ids.length < most) {
+    const next = await events.idsAfter(selection, ids.at(-1) ?? after, most - ids.length);
+    if (next.length === 0) break;
+    ids.push(...next);
+  }
+  return ids;
 }
 
 /** @param most of the newest runs before the time. */

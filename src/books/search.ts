@@ -3,7 +3,7 @@
 
 import type { Book } from './book.ts';
 import type { EventKey } from './change-log.ts';
-import { readEventKey } from './events.ts';
+import { readEventKey } from './event-key.ts';
 import { indexText, type Term, termsOf } from './words.ts';
 
 /** A page has at most this many books. */

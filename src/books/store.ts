@@ -4,7 +4,7 @@
 
 import type { Counts } from '../counts.ts';
 import { type Book, type BookChanges, type BookFields, TEXT_NAMES, type TextName } from './book.ts';
-import type { ServedLog } from './change-log.ts';
+import type { ChangedBook, ServedLog } from './change-log.ts';
 import type { Condition } from './condition.ts';
 import type { Once } from './once.ts';
 import type { Page, Search } from './search.ts';
@@ -65,6 +65,10 @@ export const HEAVY = 1024 * 1024;
 /** Characters of text: nothing else makes one book heavier than another. */
 export function weightOf(texts: Readonly<Partial<Record<TextName, string | null>>>): number {
   return TEXT_NAMES.reduce((weight, name) => weight + (texts[name]?.length ?? 0), 0);
+}
+
+export function weightOfChanged({ before, book }: ChangedBook): number {
+  return weightOf(before ?? {}) + weightOf(book ?? {});
 }
 
 export function weightOfAnswer(answer: ConditionalOutcome | boolean): number {

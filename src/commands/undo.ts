@@ -3,7 +3,8 @@
 
 import { readBookId } from '../books/book.ts';
 import type { ChangeLog, EventKey, NotUndone, UndoRequest } from '../books/change-log.ts';
-import { type ListedEvent, listEvents, nameOf, readEventKey } from '../books/events.ts';
+import { nameOf, readEventKey } from '../books/event-key.ts';
+import { type ListedEvent, listEvents } from '../books/events.ts';
 import { isDone, Undo, type UndoProgress } from '../books/undo.ts';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';

@@ -47,8 +47,8 @@ interface Job {
   /** When it was last noted in the store, and when it ended. */
   noted: number;
   endedAt: number;
-  /** The note in progress, or the latest. */
-  kept: Promise<boolean>;
+  /** The latest note, while it is in progress. */
+  kept: Promise<boolean> | undefined;
 }
 
 export interface ImportsParts {
@@ -118,7 +118,7 @@ export class Imports {
     const job: Job = {
       ...{ number, owner, upload, report, request, state: 'open', books: 0, thread: undefined },
       ...{ ended: Promise.withResolvers<void>(), noted: performance.now(), endedAt: 0 },
-      kept: Promise.resolve(true),
+      kept: undefined,
     };
     const before = this.#jobs.get(number);
     if (before !== undefined && before.endedAt > 0) this.#giveUp(before);
@@ -293,10 +293,14 @@ export class Imports {
     job.noted = performance.now();
     const progress = { state, report, ...(fingerprint === undefined ? {} : { fingerprint }) };
     const keep = (log: LogWriter) => log.imports.keep(number, owner, progress);
-    const earlier = job.kept; // a later state must not be replaced by an earlier one
     const write = () => this.#parts.changes.write(keep, this.#deadline).catch(() => true);
-    job.kept = earlier.then(write);
-    return await job.kept;
+    const kept = job.kept?.then(write) ?? write(); // no earlier state may replace a later one
+    job.kept = kept;
+    try {
+      return await kept;
+    } finally {
+      if (job.kept === kept) job.kept = undefined;
+    }
   }
 
   /** Notes that its process is there, or gives up the file of an import that another process has completed. */
@@ -310,7 +314,8 @@ export class Imports {
     const now = performance.now();
     for (const job of this.#jobs.values()) {
       if (job.endedAt > 0 && now > job.endedAt + held) this.#giveUp(job);
-      else if (job.endedAt === 0 || now > job.noted + seen) void this.#noteHeld(job);
+      else if (job.kept === undefined && (job.endedAt === 0 || now > job.noted + seen))
+        void this.#noteHeld(job);
       if (job.state === 'checked') void this.#takeWanted(job);
     }
     if (this.#jobs.size > 0) return;

@@ -131,10 +131,12 @@ export class SearchStatement {
     const bounds = selection.conditions.filter(
       (condition) => 'field' in condition && condition.field === field,
     );
+    // The books of an event may become a join, which keeps no order.
+    const order = selection.conditions.some((one) => 'event' in one) ? this.#orderBy(part) : '';
     const walked = `${this.#inOrder(field, { words: [], conditions: bounds })}${this.#cut({ ...part, offset: 0, most: steps })}`;
     return this.#rows(
       // The inner query returns its rows in order, and the outer one stops as soon as it has enough.
-      `select i.id from (select i.* from ${walked}) i where true${tests} limit ${this.#add(part.offset + part.most)}`,
+      `select i.id from (select i.* from ${walked}) i where true${tests}${order} limit ${this.#add(part.offset + part.most)}`,
       part,
     );
   }

@@ -283,7 +283,8 @@ describe('the client', () => {
       behind.meddle = ({ headers }) => assert.equal(headers.prefer, undefined);
       for await (const page of behind.catalogue.changes()) take(page);
       const [, ...lines] = behind.seen;
-      assert.deepEqual([lines.length, new Set(lines).size], [6, 3]); // a retry has the same cursor
+      assert.equal(lines.length, 2 * new Set(lines).size); // a retry has the same cursor
+      assert.ok(lines.length >= 6);
       await assertSame();
       const [changing, leaving] = await catalogue.createAll([BOOK, BOOK]);
       assert.ok(changing && leaving);

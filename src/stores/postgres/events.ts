@@ -1,6 +1,6 @@
 // Owns: events and their books, as they are read from the log in PostgreSQL (rules H7 to H9). Twin of `sqlite/events.ts`.
 
-import { type Book, FIELD_NAMES } from '../../books/book.ts';
+import { type Book, TEXT_NAMES } from '../../books/book.ts';
 import type {
   CatalogueEvent,
   ChangedBook,
@@ -9,7 +9,8 @@ import type {
   SingleChange,
 } from '../../books/change-log.ts';
 import { type IdRange, Ids } from '../../books/id-ranges.ts';
-import { ID_AND_FIELDS } from '../columns.ts';
+import { HEAVY } from '../../books/store.ts';
+import { FIELDS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import type { Query } from '../query.ts';
 import { asBook, type Fields, IS_SINGLE, RUN } from '../states.ts';
 import { milliseconds } from './history.ts';
@@ -42,7 +43,7 @@ const endsWith = (condition: string, shard: number) => `
     select min(number) as first, max(number) as last from ${rowsAbout(shard)} where ${condition}
   ) as selected cross join lateral (
     select min(number) as next from ${rowsAbout(shard)} where about.number > selected.last
-  ) as later`;
+  ) as later order by id`;
 
 interface ChangeEnds {
   readonly id: number;
@@ -50,10 +51,25 @@ interface ChangeEnds {
   readonly next: number | null;
 }
 
-const FIELDS_BEFORE = `select wanted.id, log.number, ${FIELD_NAMES.map((name) => `log.${name}`)} from ${BEFORE}`;
-const PRESENT = `select ${ID_AND_FIELDS} from books where id = any($1::bigint[])`;
+/**
+ * The fields of rows that have an id and texts, without the texts after heavy ones, unless they are of the first book of $1.
+ * @param order of the rows.
+ */
+const withinBounds = (rows: string, order: string) => `
+  select ${order}, year, "isCut", ${TEXT_NAMES.map((name) => `case when not "isCut" then ${name} end as ${name}`)} from (
+    select *, id <> ($1::bigint[])[1] and sum(bytes) over (order by ${order}) - bytes >= ${HEAVY} as "isCut"
+    from (${rows}) as all_rows
+  ) as rows`;
+const FIELDS_BEFORE = withinBounds(
+  `select wanted.id, log.number, ${FIELDS}, ${TEXT_BYTES} as bytes from ${BEFORE}`,
+  'id, number',
+);
+const PRESENT = withinBounds(
+  `select ${ID_AND_FIELDS}, ${TEXT_BYTES} as bytes from books where id = any($1::bigint[])`,
+  'id',
+);
 
-type BookRow = Fields & { readonly id: number };
+type BookRow = Fields & { readonly id: number; readonly isCut: boolean };
 
 export class PostgresEvents implements EventsReader {
   readonly #query: Query;
@@ -96,6 +112,7 @@ export class PostgresEvents implements EventsReader {
 
   async changed(selection: Selection, ids: readonly number[]): Promise<readonly ChangedBook[]> {
     const found: ChangedBook[] = [];
+    let end = Number.POSITIVE_INFINITY;
     for (const [shard, some] of byShard(this.#shards, ids, (id) => id)) {
       // Read first: a change that is noted meanwhile has the book as it was before.
       const present = new Map((await this.#query<BookRow>(PRESENT, [some])).map((row) => [row.id, row]));
@@ -112,11 +129,12 @@ export class PostgresEvents implements EventsReader {
       ]);
       const fields = new Map(rows.map((row) => [row.number, row]));
       for (const { id, first, next } of ends) {
-        const before = bookOf(id, fields.get(first));
-        found.push({ id, before, book: bookOf(id, next === null ? present.get(id) : fields.get(next)) });
+        const [before, after] = [fields.get(first), next === null ? present.get(id) : fields.get(next)];
+        if (before?.isCut || after?.isCut) end = Math.min(end, id);
+        else found.push({ id, before: bookOf(id, before), book: bookOf(id, after) });
       }
     }
-    return found;
+    return found.filter(({ id }) => id < end).sort((one, other) => one.id - other.id);
   }
 
   async #ofEachShard<Row extends object>(statement: string, ...values: readonly number[]): Promise<Row[]> {

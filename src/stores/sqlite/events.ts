@@ -10,6 +10,7 @@ import type {
   SingleChange,
 } from '../../books/change-log.ts';
 import { type IdRange, Ids } from '../../books/id-ranges.ts';
+import { HEAVY, weightOfChanged } from '../../books/store.ts';
 import { FIELDS } from '../columns.ts';
 import { asBook, type Fields, IS_SINGLE, RUN } from '../states.ts';
 import { FIND } from './books.ts';
@@ -68,18 +69,28 @@ export class SqliteEvents implements EventsReader {
         selected as (select min(number) as first, max(number) as last from numbers where isSelected)
       select first, (select min(number) from numbers where number > selected.last) as next from selected`);
     const before = this.#prepare(FIELDS_BEFORE);
-    return ids.map((id) => {
+    const found: ChangedBook[] = [];
+    let weight = 0;
+    for (const id of ids) {
       const { first, next } = ends.get({ id, ...values }) as { first: number; next: number | null };
       const after = next === null ? this.#prepare(FIND).get(id) : before.get(next);
-      return { id, before: bookOf(id, before.get(first)), book: bookOf(id, after) };
-    });
+      const changed = { id, before: bookOf(id, before.get(first)), book: bookOf(id, after) };
+      found.push(changed);
+      weight += weightOfChanged(changed);
+      if (weight >= HEAVY) break;
+    }
+    return found;
   }
 }
 
 export function eventOf(row: unknown): CatalogueEvent | undefined {
   if (row === undefined) return undefined;
   const event = row as CatalogueEvent;
-  return { ...event, work: JSON.parse(String(event.work)) };
+  let work: unknown;
+  try {
+    work = JSON.parse(String(event.work));
+  } catch {} // another program has damaged it
+  return { ...event, work };
 }
 
 function bookOf(id: number, row: unknown): Book | undefined {
