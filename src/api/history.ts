@@ -137,7 +137,8 @@ function readEventsPlace(content: unknown): EventsPlace | undefined {
   const isPlace =
     Array.isArray(content) &&
     content.length === 2 &&
-    content.every((part) => part === null || isNumber(part));
+    (content[0] === null || Number.isSafeInteger(content[0])) && // a time may be before 1970
+    (content[1] === null || isNumber(content[1]));
   return isPlace ? (content as unknown as EventsPlace) : undefined;
 }
 

@@ -1,7 +1,7 @@
 // Owns: the interface of the log of changes: what is read from it, and what an undo writes.
 
 import type { Book } from './book.ts';
-import type { IdRange } from './id-ranges.ts';
+import type { IdRange, Ids } from './ids.ts';
 import type { KeptImports, KeptImportsReader } from './kept-imports.ts';
 import type { KnownRequest, Once } from './once.ts';
 
@@ -151,8 +151,8 @@ export interface LogReader {
   began(): Promise<number>;
   /** The book whose change has a number; undefined if it has no such change. */
   bookOf(change: number): Promise<number | undefined>;
-  /** The books that the changes are about, in any order, and perhaps several times. */
-  booksOf(selection: Selection): Promise<IdRange[]>;
+  /** The books that the changes are about. */
+  booksOf(selection: Selection): Promise<Ids>;
   event(number: number): Promise<CatalogueEvent | undefined>;
   /** The number of the newest change of a book; undefined if the log has none. */
   newestChange(id: number): Promise<number | undefined>;

@@ -9,7 +9,7 @@ import type {
   Selection,
   SingleChange,
 } from './change-log.ts';
-import { Ids } from './id-ranges.ts';
+import { Ids } from './ids.ts';
 import { HEAVY, weightOfChanged } from './store.ts';
 
 /** An event as it is listed. Times are milliseconds since 1970. */

@@ -12,7 +12,7 @@ import type {
   Selection,
   UndoRequest,
 } from './change-log.ts';
-import { Ids } from './id-ranges.ts';
+import { Ids } from './ids.ts';
 import type { Once } from './once.ts';
 import { decide } from './undo-decision.ts';
 
@@ -174,7 +174,7 @@ export class Undo {
   async continue(deadline?: number): Promise<UndoProgress | undefined> {
     this.#ids ??= await this.#log.read(async (log) => {
       const work = workOf(await log.event(this.number));
-      return new Ids(work === undefined ? [] : await log.booksOf(work.selection));
+      return work === undefined ? new Ids() : await log.booksOf(work.selection);
     }, deadline);
     const ids = this.#ids;
     return await this.#log.write(async (log) => {
@@ -190,14 +190,15 @@ export class Undo {
 async function planOf(log: LogReader, request: UndoRequest): Promise<Plan | NotUndone> {
   const selection = await select(log, request);
   if (typeof selection === 'string') return selection;
-  return { selection, ids: new Ids(await log.booksOf(selection)) };
+  const ids = await log.booksOf(selection);
+  return 'from' in selection && ids.count === 0 ? 'unknown' : { selection, ids };
 }
 
 async function select(log: LogReader, request: UndoRequest): Promise<Selection | NotUndone> {
   if ('since' in request) return (await log.reaches(request.since)) ? request : 'beyond';
   const isChange = 'change' in request;
   const key = isChange ? request.change : request.event;
-  if (typeof key !== 'number') return (await log.events.idsAfter(key, 0, 1)).length > 0 ? key : 'unknown';
+  if (typeof key !== 'number') return key;
   if ((await log.event(key)) !== undefined) return { event: key };
   const book = isChange ? await log.bookOf(key) : undefined;
   return book === undefined ? 'unknown' : { change: key, book };
@@ -227,7 +228,7 @@ async function beginStep(
   const mayHaveImport = 'event' in selection || 'since' in selection;
   const isImport =
     mayHaveImport && (await log.imports.close('event' in selection ? selection.event : undefined));
-  const ids = isImport ? new Ids(await log.booksOf(selection)) : planned;
+  const ids = isImport ? await log.booksOf(selection) : planned;
   const books = ids.count;
   const bounded = 'since' in selection ? { ...selection, before } : selection;
   const work: UndoWork = { selection: bounded, books, checked: 0, through: 0, left: [], changedLater: 0 };

@@ -8,7 +8,7 @@ import type {
   Selection,
   SingleChange,
 } from '../../books/change-log.ts';
-import { type IdRange, Ids } from '../../books/id-ranges.ts';
+import { type IdRange, Ids } from '../../books/ids.ts';
 import { HEAVY } from '../../books/store.ts';
 import { FIELDS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import type { Query } from '../query.ts';

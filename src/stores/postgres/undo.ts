@@ -10,7 +10,7 @@ import type {
   Restored,
   Selection,
 } from '../../books/change-log.ts';
-import type { IdRange } from '../../books/id-ranges.ts';
+import { type IdRange, Ids } from '../../books/ids.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import { StoredImports } from '../imports.ts';
@@ -140,8 +140,8 @@ export class PostgresLogReader implements LogReader {
     return (await this.query<{ book: number }>(ROW, [change]))[0]?.book;
   }
 
-  async booksOf(selection: Selection): Promise<IdRange[]> {
-    if ('book' in selection) return [{ first: selection.book, last: selection.book }];
+  async booksOf(selection: Selection): Promise<Ids> {
+    if ('book' in selection) return new Ids([{ first: selection.book, last: selection.book }]);
     const found: IdRange[][] = [];
     for (const shard of this.shards.all)
       found.push(
@@ -149,7 +149,7 @@ export class PostgresLogReader implements LogReader {
           select book as first, max(last) as last from book_log
           where place = ${shard} and book > 0 and last - book < ${RUN} and ${conditionOf(selection, shard)} group by book`),
       );
-    return found.flat();
+    return new Ids(found.flat());
   }
 
   async event(number: number): Promise<CatalogueEvent | undefined> {

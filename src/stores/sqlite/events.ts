@@ -9,7 +9,7 @@ import type {
   Selection,
   SingleChange,
 } from '../../books/change-log.ts';
-import { type IdRange, Ids } from '../../books/id-ranges.ts';
+import { type IdRange, Ids } from '../../books/ids.ts';
 import { HEAVY, weightOfChanged } from '../../books/store.ts';
 import { FIELDS } from '../columns.ts';
 import { asBook, type Fields, IS_SINGLE, RUN } from '../states.ts';

@@ -11,7 +11,7 @@ import type {
   Restored,
   Selection,
 } from '../../books/change-log.ts';
-import type { IdRange } from '../../books/id-ranges.ts';
+import { type IdRange, Ids } from '../../books/ids.ts';
 import type { KnownRequest, Once } from '../../books/once.ts';
 import { FIELDS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 import { type ImportsDialect, StoredImports } from '../imports.ts';
@@ -87,19 +87,19 @@ export class SqliteLogReader implements LogReader {
     return row && Number(row.book);
   }
 
-  async booksOf(selection: Selection): Promise<IdRange[]> {
-    if ('book' in selection) return [{ first: selection.book, last: selection.book }];
+  async booksOf(selection: Selection): Promise<Ids> {
+    if ('book' in selection) return new Ids([{ first: selection.book, last: selection.book }]);
     const [condition, values] = conditionOf(selection);
     const rows = this.prepare(
       `select book as first, last from book_log where book > 0 and last - book < ${RUN} and ${condition}`,
     ).iterate(values);
-    const lasts = new Map<number, number>();
+    const ids = new Ids();
     const turn = this.turn();
-    for (const { first, last } of rows as Iterable<unknown> as Iterable<IdRange>) {
-      lasts.set(first, Math.max(last, lasts.get(first) ?? 0));
+    for (const range of rows as Iterable<unknown> as Iterable<IdRange>) {
+      ids.add(range);
       if (turn.isOver) await turn.next();
     }
-    return [...lasts].map(([first, last]) => ({ first, last }));
+    return ids;
   }
 
   async event(number: number): Promise<CatalogueEvent | undefined> {
