@@ -4,7 +4,7 @@
 
 import type { Book, BookChanges } from '../../client/src/book.ts';
 import { type BookCatalogue, BookChanged } from '../../client/src/book-catalogue.ts';
-import type { State } from '../catalogue/log.ts';
+import type { Log, State } from '../catalogue/log.ts';
 import { ALTERED, isRefusal } from '../catalogue/refusal.ts';
 import type { Session } from '../catalogue/session.ts';
 import { AS_IT_IS, ask, find, make, sentence } from '../elements/dom.ts';
@@ -41,6 +41,7 @@ export class Edits {
   onStored: (id: number, book: Book | undefined) => void = () => {};
   readonly #session: Session;
   readonly #shelf: Shelf;
+  readonly #log: Log;
   readonly #undo: Undo;
   readonly #edits = new Map<number, Edit>();
   /** The work on each book whose changes are on their way. */
@@ -51,9 +52,10 @@ export class Edits {
   /** Books that are gone, since when, and with which changes they are shown: their rows stay until another search. */
   readonly #gone = new Map<number, { readonly at: number; readonly changes?: BookChanges | undefined }>();
 
-  constructor(session: Session, shelf: Shelf, undo: Undo) {
+  constructor(session: Session, shelf: Shelf, log: Log, undo: Undo) {
     this.#session = session;
     this.#shelf = shelf;
+    this.#log = log;
     this.#undo = undo;
     addEventListener('beforeunload', (event) => {
       if (this.#edits.size + this.#refused.size > 0) event.preventDefault(); // the browser asks whether to stay
@@ -64,7 +66,7 @@ export class Edits {
     const edit = this.#edits.get(book.id);
     const refused = this.#refused.get(book.id);
     const gone = this.#gone.get(book.id);
-    const undo = this.#undo.isOff ? {} : { action: 'Undo' };
+    const undo = this.#log.isOff ? {} : { action: 'Undo' };
     if (gone !== undefined) return { kind: 'deleted', book: { ...book, ...gone.changes }, ...undo };
     if (edit !== undefined) {
       const { kind, changes, isDeletion } = edit;
@@ -194,7 +196,7 @@ export class Edits {
     this.#edits.delete(id);
     this.#refused.delete(id);
     this.restore(id, undefined, changes);
-    const [key, row] = this.#undo.isOff ? ['', ''] : HINTS;
+    const [key, row] = this.#log.isOff ? ['', ''] : HINTS;
     if (changes === undefined) announce(`Deleted ${titleOf(book)}. ${key}`);
     else show([...sentence`Somebody else has deleted “${titleOf(book)}”. `, row]);
   }

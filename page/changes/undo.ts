@@ -3,7 +3,7 @@
 // Does not: overwrite what others have changed since: the service leaves that.
 
 import type { Book, BookChanges, UndoRequest } from '../../client/src/book-catalogue.ts';
-import { Log, type State, type TakenBack, type TakingBack } from '../catalogue/log.ts';
+import type { Log, State, TakenBack, TakingBack } from '../catalogue/log.ts';
 import { Complaint } from '../catalogue/persist.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
@@ -38,8 +38,6 @@ export class Undo {
   settled: () => Promise<string | undefined> = async () => undefined;
   /** Called after books have changed: with the book as it is now, without one if it is gone, without an id if they are several. */
   onTakenBack: (id?: number, book?: Book, changes?: BookChanges) => void = () => {};
-  /** The catalogue is known to have no log. */
-  isOff = false;
   /** What is being taken back: a change waits for it. */
   idle: Promise<void> = Promise.resolve();
   readonly #session: Session;
@@ -50,20 +48,13 @@ export class Undo {
   /** The latest message, and how many changes of which side it is about. */
   #said: { readonly message?: HTMLElement; readonly count: number; readonly side?: Side } = { count: 0 };
 
-  constructor(session: Session) {
+  constructor(session: Session, log: Log) {
     this.#session = session;
-    this.#log = new Log(session);
+    this.#log = log;
     Object.assign(this.#stacks, JSON.parse(kept('sessionStorage', 'undo') || '{}'));
     addEventListener('beforeunload', (event) => {
       if (this.#running > 0) event.preventDefault(); // the browser asks whether to stay
     });
-  }
-
-  /** Whether anything can be taken back. */
-  async isPossible(): Promise<boolean> {
-    const isKept = await this.#log.isKept();
-    this.isOff = !isKept;
-    return isKept;
   }
 
   /** Notes what a person did. */
@@ -116,7 +107,7 @@ export class Undo {
     if (this.#session.reach !== 'here') return void show(`${this.#session.trouble} Nothing was taken back.`);
     this.#running += 1;
     const work = async () => {
-      const isPossible = await this.isPossible();
+      const isPossible = await this.#log.isKept();
       const unsaved = await this.settled();
       const found = this.#stacks[side].findLast(isWanted) ?? otherwise;
       if (!isPossible) show('This catalogue keeps no history: nothing can be taken back.');

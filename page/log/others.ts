@@ -37,6 +37,8 @@ export class Others {
   /** What the message is about. */
   readonly #changed = new Set<number>();
   #isMany = false;
+  /** Whether the message does not say all of it yet. */
+  #isNew = false;
   #message: HTMLElement | undefined;
 
   constructor(session: Session, shelf: Shelf, events: OthersEvents) {
@@ -64,8 +66,9 @@ export class Others {
     this.#work.abort();
   }
 
-  /** Follows until the page is closed. */
-  async follow(): Promise<void> {
+  /** Follows the changes after a cursor until the page is closed. */
+  async follow(cursor: string): Promise<void> {
+    this.#cursor = cursor;
     for (let pause = FIRST_PAUSE; ; ) {
       while (document.hidden)
         await new Promise((seen) => document.addEventListener(SEEN, seen, { once: true }));
@@ -98,7 +101,7 @@ export class Others {
   }
 
   #notice(changes: readonly Change[], readAt: number): void {
-    if (this.#message?.isConnected === false) this.#forget(); // a person has seen it
+    if (!this.#isNew && this.#message?.isConnected === false) this.#forget(); // a person has seen it
     if (changes.length >= MANY) this.#noticeMany();
     else for (const change of changes) this.#noticeOne(change, readAt);
     this.#say();
@@ -112,6 +115,7 @@ export class Others {
     if (known.at > readAt || known.book === now) return;
     if (known.book && now && isSameBook(known.book, now)) return;
     this.#changed.add(id);
+    this.#isNew = true;
     this.note(id, now);
     const update = () => this.#events.changed(id, now);
     if (shown !== undefined) void (this.#events.editing(id)?.then(update) ?? update());
@@ -120,6 +124,7 @@ export class Others {
   #noticeMany(): void {
     this.#cursor = 'now';
     this.#isMany = true;
+    this.#isNew = true;
     this.stop();
     this.#events.reload();
   }
@@ -127,12 +132,13 @@ export class Others {
   #forget(): void {
     this.#changed.clear();
     this.#isMany = false;
+    this.#isNew = false;
     this.#message = undefined;
   }
 
   #say(): void {
-    const isNew = this.#changed.size > 0 || this.#isMany;
-    if (!isNew || document.querySelector('dialog[open]') !== null) return;
+    if (!this.#isNew || document.querySelector('dialog[open]') !== null) return;
+    this.#isNew = false;
     const books = this.#isMany ? 'Many books were' : counted(this.#changed.size, 'book was', 'books were');
     const action = { label: 'Show', run: () => this.#events.showLog() };
     this.#message = show(`${books} changed by others`, action, this.#message);
