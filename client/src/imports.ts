@@ -1,7 +1,12 @@
 // Owns: importing a file, and the report of what becomes of its rows (rules M1 to M6).
 
+import type { CallOptions, Connection, Work } from './connection.ts';
 import { CatalogueError } from './errors.ts';
 import { type Answer, type Body, dataOf, type Request } from './request.ts';
+
+/** Milliseconds between two requests for the report of an import: doubled each time, up to a longest. */
+const FIRST_LOOK = 250;
+const LONGEST_LOOK = 2000;
 
 /** CSV, a JSON array or JSON Lines. A stream can be sent once, so its request is not retried. */
 export type ImportedFile =
@@ -213,8 +218,26 @@ export function reportOf(answer: Answer): ImportReport {
   return dataOf(answer, answer.status === 202 ? 202 : 200) as ImportReport;
 }
 
+/** The report in an answer, or at the end of the import if the caller waits for it. @throws as `reportOf`. */
+export async function endedImport(
+  connection: Connection,
+  answer: Answer,
+  { wait, ...options }: ContinueOptions & CallOptions,
+): Promise<ImportReport> {
+  let report = reportOf(answer);
+  for (let pause = FIRST_LOOK; wait && report.state === 'open'; pause = Math.min(2 * pause, LONGEST_LOOK)) {
+    const request = { method: 'GET', url: connection.at(`import/${report.import}`) } as const;
+    const look: Work<Answer> = async (send, deadline) => {
+      await deadline.pause(pause);
+      return send(request);
+    };
+    report = endOf(await connection.within({ ...options, timeout: undefined }, look, pause / 1000));
+  }
+  return report;
+}
+
 /** As the answer to the file itself would be. @throws as `reportOf`. */
-export function endOf(answer: Answer): ImportReport {
+function endOf(answer: Answer): ImportReport {
   const report = reportOf(answer);
   if (report.state !== 'checked' || report.file !== null) return report;
   throw new InvalidFile('Invalid file', report, { ...answer, status: 400 });
