@@ -59,7 +59,7 @@ const chips = new Chips(session, viewWithWords, show, eventText);
 /** Without a log, a person is asked before. */
 async function remove(book: Book): Promise<void> {
   find('#final-question').replaceChildren(...sentence`This is final. Delete “${titleOf(book)}”?`);
-  if ((await log.isKept()) || (await ask(find('#final'))) !== '') edits.delete(book);
+  if ((await log.cursor()) !== undefined || (await ask(find('#final'))) !== '') edits.delete(book);
 }
 
 function change(book: Book, fields: BookChanges): void {

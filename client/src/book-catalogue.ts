@@ -34,7 +34,7 @@ import {
   elementsAt,
   isNoBook,
 } from './pages.ts';
-import { type Answer, dataOf } from './request.ts';
+import { type Answer, dataOf, randomKey } from './request.ts';
 import { type Page, type PageSearch, pageOf, queryOf, type Search } from './search.ts';
 
 export type { Book, BookChanges, NewBook } from './book.ts';
@@ -223,7 +223,7 @@ export class BookCatalogue {
     return changesAfter(this.#connection, cursor, options);
   }
 
-  /** The states of a book, the newest first, as far back as the log has them. None if the log has no such book. */
+  /** The states of a book, the newest first, as far back as the log has them. The list is empty if the log has no such book. */
   history(id: number, options?: CallOptions): AsyncGenerator<BookState, void, undefined> {
     return elementsAt(this.#connection, `book/${encodeURIComponent(id)}/history`, options);
   }
@@ -244,7 +244,7 @@ export class BookCatalogue {
   /**
    * Takes changes back once, however often the request is retried: up to 10,000 books in one step. Removed books return
    * under their ids. Books that others have changed since stay as they are.
-   * @returns what was taken back; of more books, the undo as an event: the service continues it in parts.
+   * @returns the outcome; of more books, the undo as an event, which the service continues in parts.
    * @throws CatalogueError with status 404 when the log has no such change; 422 when it begins later.
    */
   async undo(changes: UndoRequest, options?: UndoOptions): Promise<Undone | CatalogueEvent> {
@@ -253,7 +253,7 @@ export class BookCatalogue {
   }
 
   /**
-   * What `undo` would do now.
+   * The outcome that `undo` would have now.
    * @throws as `undo`.
    */
   async checkUndo(changes: UndoRequest, options?: CallOptions): Promise<UndoCheck> {
@@ -284,7 +284,7 @@ export class BookCatalogue {
 
   /**
    * Stores the books of a file once, however often the request is retried; with `dryRun`, checks it.
-   * @returns the report of what becomes of its rows. Its `state` is `open` if the import continues.
+   * @returns the report on its rows. Its `state` is `open` if the import continues.
    * @throws InvalidFile when no books can be found in it.
    */
   async importFile(file: ImportedFile, options: ImportFileOptions & CallOptions = {}): Promise<ImportReport> {
@@ -320,7 +320,7 @@ export class BookCatalogue {
     return dataOf(answer, 200) as readonly ImportInShort[];
   }
 
-  /** Sends what is carried out once: all attempts have one key. */
+  /** Sends a request that is carried out once: all attempts have one key. */
   #post(
     path: string,
     body: string,
@@ -336,10 +336,4 @@ export class BookCatalogue {
   #bookAt(id: number): URL {
     return this.#connection.at(`book/${encodeURIComponent(id)}`);
   }
-}
-
-/** 128 bits. `crypto.randomUUID` is missing on pages without TLS. */
-function randomKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

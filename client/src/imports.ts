@@ -1,4 +1,4 @@
-// Owns: importing a file, and the report of what becomes of its rows (rules M1 to M6).
+// Owns: importing a file, and the report on its rows (rules M1 to M6).
 
 import type { CallOptions, Connection, Work } from './connection.ts';
 import { CatalogueError } from './errors.ts';
@@ -16,9 +16,9 @@ export type ImportedFile =
   | ReadableStream<Uint8Array>
   | AsyncIterable<Uint8Array>;
 
-/** How a file is read, and which of its rows become books. What is left out, the service finds out. */
+/** How a file is read, and which of its rows become books. The service finds the options that are left out. */
 export interface ImportOptions {
-  /** Whether nothing is stored: the report says what would become of each row. */
+  /** Whether the file is only checked: nothing is stored, and the report says which rows would become books. */
   readonly dryRun?: boolean | undefined;
   /** Rows that equal a book or an earlier row: `skip` by default. */
   readonly onDuplicate?: 'skip' | 'add' | undefined;
@@ -114,7 +114,7 @@ export interface ImportReport extends ImportInShort {
   readonly rows: Readonly<Record<'new' | 'here' | 'doubtful', readonly ImportedRow[]>>;
   /** Up to 1,000 rows. */
   readonly refused: readonly RefusedRow[];
-  /** A file of refused rows: its name, and what stands before, between and after their records. */
+  /** A file of refused rows: its name, and the texts before, between and after their records. */
   readonly rejects: {
     readonly name: string;
     readonly before: string;
@@ -137,7 +137,7 @@ export interface RefusedRow {
   readonly title: string | null;
   /** The column of the wrong text; null if the whole record is wrong. */
   readonly column: string | null;
-  /** What a correction replaces. */
+  /** The text that a correction replaces. */
   readonly text: string | null;
   readonly reason: { readonly code: string; readonly values: readonly (string | number)[] };
   /** A text in its place. */

@@ -27,7 +27,7 @@ export class KnownBooks {
   async change(request: Request, options: ChangeOptions = {}): Promise<Answer> {
     const { expected, ...others } = options;
     if (expected === undefined) {
-      // Nothing would protect the book, against what the caller asks for.
+      // The caller asks for a protection that the book would not have.
       if ('expected' in options) throw new TypeError('expected is undefined: leave it out, or pass a book');
       return this.#connection.call(request, others);
     }
@@ -61,7 +61,7 @@ export class KnownBooks {
 
   /**
    * If-Match takes only strong tags. A proxy that compresses an answer makes its tag a weak one, although the service
-   * gives each content its own tag. What else such proxies add, the service ignores.
+   * gives each content its own tag. The service ignores all else that such proxies add.
    */
   bookOf(answer: Answer, status: number): Book {
     const book = dataOf(answer, status) as Book;

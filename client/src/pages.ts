@@ -23,7 +23,7 @@ const WAIT = 25;
 /** The cursor of the present moment, after which there is no change yet. */
 const NOW = 'now';
 
-/** Milliseconds between two requests for changes if the service answers at once that there are none. */
+/** Milliseconds between two requests for changes if the service answers at once without any. */
 const POLL = 2000;
 
 /** @param pageOf requests a page. */
@@ -77,7 +77,7 @@ function changesPage(
   return connection.within(options, work, wait);
 }
 
-/** A list of the log. That of a book that never was is empty. */
+/** A list of the log. It is empty for a book that the log does not have. */
 export async function* elementsAt<Element>(
   connection: Connection,
   path: string,

@@ -175,3 +175,9 @@ function wordsOf(error: unknown): string {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return reason instanceof Error ? reason.message || reason.name : String(reason);
 }
+
+/** A new `Idempotency-Key` of 128 bits. `crypto.randomUUID` is missing on pages without TLS. */
+export function randomKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+}

@@ -28,7 +28,7 @@ const DAY = 24 * 60 * 60 * 1000;
 const MOST_RECENT = 5;
 
 const NO_ROOM = 'The catalogue could not store all of it: it is away, or has no room.';
-const FORGOTTEN = 'The catalogue does not know this import any more. Choose the file again.';
+const FORGOTTEN = 'This import is no longer in the catalogue. Choose the file again.';
 const GONE = 'The file was moved, renamed or deleted after it was chosen. Choose it again.';
 const CHANGED = 'The file was saved again after it was chosen, or it cannot be read. Choose it again.';
 const TOO_MANY =
@@ -46,7 +46,7 @@ export class Imports {
     this.#session = session;
   }
 
-  /** Why nothing continues at the moment; '' if it does. */
+  /** Why the present import does not continue; '' if it does. */
   get trouble(): string {
     const { trouble } = this.#session;
     return trouble && `${trouble} The page continues as soon as it can.`;
@@ -78,8 +78,8 @@ export class Imports {
   }
 
   /**
-   * Stores the file of a check, or the rest of it: under one number, however often the service is started again.
-   * @throws Complaint when the store has no room. To repeat the call continues.
+   * Stores the file of a check, or the rest of it, under one number, however often the service is started again.
+   * @throws Complaint when the store has no room. A repeated call continues.
    */
   store(known: ImportInShort, file: File, options: Options, watching: Watching): Promise<ImportReport> {
     return this.#session.during(() => this.#store(known, file, options, watching));

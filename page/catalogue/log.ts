@@ -11,13 +11,13 @@ import {
   type UndoCheck,
   type UndoRequest,
 } from '../../client/src/book-catalogue.ts';
+import { randomKey } from '../../client/src/request.ts';
 import { FIELDS } from '../elements/text.ts';
 import { Complaint, complaintOf, pause, persist } from './persist.ts';
 import { isRefusal } from './refusal.ts';
-import { randomKey } from './request-key.ts';
 import type { Session } from './session.ts';
 
-/** Fields of a book; null if there is none. */
+/** Fields of a book; null if the book is not there. */
 export type State = Partial<Book> | null;
 
 /** The outcome of an undo. */
@@ -33,7 +33,6 @@ export interface TakenBack {
 export interface TakingBack {
   /** Of this attempt: each repetition has the same. */
   readonly idempotencyKey?: string;
-  readonly signal?: AbortSignal | undefined;
   /** Called with how many books are checked, of how many. */
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
@@ -54,7 +53,7 @@ const STATES = 100;
 const EVENTS = 20;
 export const BOOKS = 100;
 
-const REASONS = { 404: 'The catalogue no longer knows this change.' };
+const REASONS = { 404: 'This change is no longer in the log.' };
 
 export class Log {
   /** Whether the catalogue is known to have no log (`HISTORY=off`). */
@@ -71,18 +70,13 @@ export class Log {
     return this.#session.trouble;
   }
 
-  /** Leads to the changes after the first call; undefined if the catalogue has no log. It is requested once. */
+  /** The cursor of the changes after the first call; undefined if the catalogue has no log. */
   cursor(): Promise<string | undefined> {
-    this.#cursor ??= persist(undefined, () => this.#session.call(cursorOf)).then((cursor) => {
+    this.#cursor ??= this.#call(cursorOf).then((cursor) => {
       this.isOff = cursor === undefined;
       return cursor;
     });
     return this.#cursor;
-  }
-
-  /** Whether the catalogue has a log. */
-  async isKept(): Promise<boolean> {
-    return (await this.cursor()) !== undefined;
   }
 
   /** The events, the newest first; the last one is the beginning of the log. */
@@ -120,34 +114,34 @@ export class Log {
 
   /**
    * Takes changes back, and waits until that is complete. The service continues it without the page.
-   * @throws Complaint when the log does not have them; the reason of the signal.
+   * @throws Complaint when the log does not have them.
    */
   takeBack(request: UndoRequest, taking: TakingBack = {}): Promise<TakenBack> {
     return this.#session.during(() => this.#takeBack(request, taking));
   }
 
   async #takeBack(request: UndoRequest, taking: TakingBack): Promise<TakenBack> {
-    const { idempotencyKey = randomKey(), signal, onProgress } = taking;
-    let event = await this.#call(signal, (catalogue) => catalogue.undo(request, { idempotencyKey }));
+    const { idempotencyKey = randomKey(), onProgress } = taking;
+    let event = await this.#call((catalogue) => catalogue.undo(request, { idempotencyKey }));
     for (;;) {
       if ('undone' in event) return { ...event, left: event.left.length };
       const { event: change, undo, books } = event as typeof event & { event: number; books: number };
       if (undo === null || undo.checked >= undo.books)
         return { change, undone: books, left: undo?.changedLater ?? 0 };
       onProgress?.(undo.checked, undo.books);
-      await pause(POLL, signal);
-      event = await this.#call(signal, (catalogue) => catalogue.continueUndo(change));
+      await pause(POLL);
+      event = await this.#call((catalogue) => catalogue.continueUndo(change));
     }
   }
 
   /** @returns undefined when no book has the id. */
   find(id: number): Promise<Book | undefined> {
-    return this.#call(undefined, (catalogue) => catalogue.find(id));
+    return this.#call((catalogue) => catalogue.find(id));
   }
 
   /** The newest states of a book, the newest first. */
   history(id: number, signal?: AbortSignal): Promise<readonly BookState[]> {
-    return this.#call(signal, (catalogue) => take(catalogue.history(id, { signal }), STATES));
+    return this.#call((catalogue) => take(catalogue.history(id, { signal }), STATES), signal);
   }
 
   /**
@@ -185,14 +179,11 @@ export class Log {
   }
 
   /** Repeats a request until the catalogue answers it. */
-  #call<Result>(
-    signal: AbortSignal | undefined,
-    work: (catalogue: BookCatalogue) => Promise<Result>,
-  ): Promise<Result> {
+  #call<Result>(work: (catalogue: BookCatalogue) => Promise<Result>, signal?: AbortSignal): Promise<Result> {
     return persist(signal, () => this.#session.call(work), REASONS);
   }
 
-  /** Leaves it to the person whether a request that failed is repeated. */
+  /** Sends a request that the person can repeat. */
   async #once<Result>(
     work: (catalogue: BookCatalogue) => Promise<Result>,
     consequence = '',
@@ -227,7 +218,7 @@ async function take<Item>(list: AsyncGenerator<Item>, most: number): Promise<rea
   return items;
 }
 
-/** Whether a book has these fields, or there is none. */
+/** Whether a book has these fields, or both are null. */
 function isSame(fields: State, book: Book | null): boolean {
   if (fields === null || book === null) return fields === book;
   return FIELDS.every((field) => fields[field] === undefined || fields[field] === book[field]);

@@ -1,5 +1,5 @@
-// Owns: who is logged in: the client with the account's name and password, in memory only, until nobody has touched the
-// page for half an hour. Work that finds nobody logged in waits for a login, and is then carried out.
+// Owns: the login: the client with the account's name and password, in memory only, until half an hour without a key or a pointer.
+// Work without a login waits for one, and is then carried out.
 // Does not: store the password. A reload of the page asks for it again.
 
 import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/src/book-catalogue.ts';
@@ -9,8 +9,8 @@ import { ALTERED } from './refusal.ts';
 import { type Answered, envelopeIn, type Send, type Sent, upload } from './upload.ts';
 
 /**
- * Why the catalogue cannot be reached, in words. Most of it is the work of a proxy: one with its own passwords (`locked`), with
- * a login page (`signed out`; also that of a hotel's network), that forbids something, or that changes what is sent.
+ * Why the catalogue cannot be reached, in words. Most reasons are a proxy: one with its own passwords (`locked`), with
+ * a login page (`signed out`; also that of a hotel's network), that forbids something, or that changes requests or answers.
  */
 const TROUBLES = {
   here: '',
@@ -20,7 +20,7 @@ const TROUBLES = {
     'A proxy in front of the catalogue asks for its own password with each request, in the place of this page’s login. Tell the operator: docs/proxy.md has the way out.',
   'signed out':
     'A login page in front of the catalogue answers in its place. Open this address in another tab, log in there, and come back.',
-  forbidden: 'A proxy in front of the catalogue forbids what this page asks for. Tell the operator.',
+  forbidden: 'A proxy in front of the catalogue forbids a request of this page. Tell the operator.',
   altered: ALTERED,
 } as const;
 
@@ -44,7 +44,7 @@ const complaint = find('#login-complaint');
 export class Session {
   /** Called with every change. */
   onReach: (reach: Reach) => void = () => {};
-  /** Called when nobody is logged in any more. */
+  /** Called when the login has ended. */
   onForget: () => void = () => {};
   #reach: Reach = 'here';
   #catalogue: BookCatalogue | undefined;
@@ -142,7 +142,7 @@ export class Session {
       await catalogue.logIn({ signal: request.signal });
       const answer = await this.#send(request);
       if (answer.message !== 'Invalid token') return answer;
-      await catalogue.page({ sort: 'id', limit: 1 }); // the client finds that out as well, and logs in again
+      await catalogue.page({ sort: 'id', limit: 1 }); // the same answer makes the client log in again
       return this.#send(request);
     });
   }
@@ -202,7 +202,7 @@ export class Session {
       password.value = login.password;
       find('#login-built-in').hidden = false;
     } catch {
-      // The service does not answer: the login will say so.
+      // The service does not answer: the login shows it.
     }
   }
 
@@ -255,15 +255,15 @@ export class Session {
   }
 
   /**
-   * Sends a request, and notices whether and how fast the service answers. It never redirects: a login page does, often of
-   * another origin, which a browser would not show to the page.
+   * Sends a request, and notices the trouble that its answer shows. The service never redirects. A login page does, often to another
+   * origin, whose answers a browser hides from the page.
    */
   async #fetch(
     url: string | URL | Request,
     init: RequestInit = {},
     send: Send = (...sent) => fetch(...sent),
   ): Promise<Response> {
-    // Nobody waits for its answer, and a proxy may break it off.
+    // No work waits for its answer, and a proxy may break it off.
     const isInBackground = `${url}`.includes('/changes?');
     try {
       const credentials = this.#reach === 'locked' ? 'omit' : 'same-origin'; // it would ask for them each time
@@ -287,12 +287,12 @@ export class Session {
     if (answer !== undefined && troubleIn(answer, '') === 'locked') this.#setReach('locked');
   }
 
-  /** The answer to a call from before the network went does not show that it is back. */
+  /** The answer to a call from before the network was lost does not show that it is back. */
   #noticeAnswer(began: number): void {
     if (began >= this.#offlineSince) this.#setReach('here');
   }
 
-  /** An answer in JSON may also show a trouble: it breaks off, is not the catalogue's, or refuses a new token as well. */
+  /** An answer in JSON also shows a trouble if it breaks off, is not the catalogue's, or refuses even a new token. */
   #noticeFailure({ status = 0, isForeign }: CatalogueError, began: number): void {
     if (status === 401) {
       if (this.#reach !== 'locked') this.#setReach(isForeign ? 'signed out' : 'altered');
@@ -310,7 +310,7 @@ export class Session {
     if (reach !== 'here') this.#probeSoon();
   }
 
-  /** However often the service changes between busy and away, it is asked once at a time. */
+  /** One probe at a time, however often the service changes between busy and away. */
   #probeSoon(): void {
     this.#probing ??= setTimeout(() => {
       this.#probing = undefined;
@@ -318,7 +318,7 @@ export class Session {
     }, PROBE_PAUSE);
   }
 
-  /** Finds out whether the service answers again, even if nobody wants anything of it. */
+  /** Finds out whether the service answers again, even if no work needs it. */
   #probe(): void {
     if (this.#reach === 'here') return;
     if (this.#reach === 'away') void this.#findLock();
@@ -330,7 +330,7 @@ export class Session {
 
 /**
  * @param request its method and URL.
- * @returns what is wrong with an answer; undefined if it seems to be the catalogue's, whatever it says.
+ * @returns the trouble that an answer shows; undefined if it seems to be the catalogue's, with success or not.
  */
 function troubleIn({ type, status, headers }: Response, request: string): Reach | undefined {
   if (status === 503) return 'busy';

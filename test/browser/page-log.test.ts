@@ -68,7 +68,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
       .filter({ hasText: /^A added$/ })
       .waitFor();
     await dialog(page)
-      .getByText(/^The catalogue knows its changes since .+\.$/)
+      .getByText(/^The log of changes begins on .+\.$/)
       .waitFor();
     await press(page, `Show: ${imported}`);
     await shown(page, ['A', 'B']);
@@ -199,7 +199,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     assert.equal(await line.getByRole('listitem').count(), 120);
   });
 
-  test('a person goes back to a time, and is told since when the catalogue knows its changes', async (context) => {
+  test('a person goes back to a time, and is told when the log begins', async (context) => {
     const { page, client, service } = await openCatalogue(context);
     await makeEarlier(service.dbUrl, 2);
     await executeOn(service.dbUrl, 'update book_log_state set has_all = 0'); // as if there had been books before
@@ -215,7 +215,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await goTo(3);
     await page
       .getByRole('alert')
-      .getByText(/^The catalogue knows its changes since .+ \d{4}, \d\d:\d\d\.$/)
+      .getByText(/^The log of changes begins on .+ \d{4}, \d\d:\d\d\.$/)
       .waitFor();
     await goTo(1);
     await said(page, '(1 hour ago): 2 books will be as before. Undo?');
