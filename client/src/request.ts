@@ -154,7 +154,7 @@ async function readAnswer(response: Response, request: Request, sentId: string |
 }
 
 /** @returns undefined when the text is not an envelope. */
-function readEnvelope(text: string): { message: string; data: unknown } | undefined {
+export function readEnvelope(text: string): { message: string; data: unknown } | undefined {
   try {
     const { message, data } = JSON.parse(text);
     return typeof message === 'string' && data !== undefined ? { message, data } : undefined;

@@ -82,30 +82,23 @@ export class Imports {
    * @throws Complaint when the store has no room. A repeated call continues.
    */
   store(known: ImportInShort, file: File, options: Options, watching: Watching): Promise<ImportReport> {
-    return this.#session.during(() => this.#store(known, file, options, watching));
-  }
-
-  async #store(
-    known: ImportInShort,
-    file: File,
-    options: Options,
-    watching: Watching,
-  ): Promise<ImportReport> {
-    for (let { import: number } = known; ; await pause(PAUSE, watching.signal)) {
-      let next = await this.#continue(number, options, watching);
-      if (next === undefined) {
-        next = await this.#find(number, watching);
-        if (next === undefined) throw new Complaint(FORGOTTEN);
-        const { corrections = '{}', ...others } = options;
-        if (next.dryRun) next = await this.check(file, { ...next.options, ...others }, watching);
-        else if (next.state === 'stopped')
-          next = await this.#send(file, { ...next.options, corrections, name: file.name }, watching);
+    return this.#session.during(async () => {
+      for (let { import: number } = known; ; await pause(PAUSE, watching.signal)) {
+        let next = await this.#continue(number, options, watching);
+        if (next === undefined) {
+          next = await this.#find(number, watching);
+          if (next === undefined) throw new Complaint(FORGOTTEN);
+          const { corrections = '{}', ...others } = options;
+          if (next.dryRun) next = await this.check(file, { ...next.options, ...others }, watching);
+          else if (next.state === 'stopped')
+            next = await this.#send(file, { ...next.options, corrections, name: file.name }, watching);
+        }
+        const ended = await this.#ended(next, watching);
+        if (ended.state === 'stored' || ended.state === 'undone') return ended;
+        if (!ended.dryRun && ended.fault?.code === 'store') throw new Complaint(NO_ROOM);
+        number = ended.import;
       }
-      const ended = await this.#ended(next, watching);
-      if (ended.state === 'stored' || ended.state === 'undone') return ended;
-      if (!ended.dryRun && ended.fault?.code === 'store') throw new Complaint(NO_ROOM);
-      number = ended.import;
-    }
+    });
   }
 
   /** Those that are not complete, and those of the last day. */

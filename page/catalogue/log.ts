@@ -117,21 +117,19 @@ export class Log {
    * @throws Complaint when the log does not have them.
    */
   takeBack(request: UndoRequest, taking: TakingBack = {}): Promise<TakenBack> {
-    return this.#session.during(() => this.#takeBack(request, taking));
-  }
-
-  async #takeBack(request: UndoRequest, taking: TakingBack): Promise<TakenBack> {
     const { idempotencyKey = randomKey(), onProgress } = taking;
-    let event = await this.#call((catalogue) => catalogue.undo(request, { idempotencyKey }));
-    for (;;) {
-      if ('undone' in event) return { ...event, left: event.left.length };
-      const { event: change, undo, books } = event as typeof event & { event: number; books: number };
-      if (undo === null || undo.checked >= undo.books)
-        return { change, undone: books, left: undo?.changedLater ?? 0 };
-      onProgress?.(undo.checked, undo.books);
-      await pause(POLL);
-      event = await this.#call((catalogue) => catalogue.continueUndo(change));
-    }
+    return this.#session.during(async () => {
+      let event = await this.#call((catalogue) => catalogue.undo(request, { idempotencyKey }));
+      for (;;) {
+        if ('undone' in event) return { ...event, left: event.left.length };
+        const { event: change, undo, books } = event as typeof event & { event: number; books: number };
+        if (undo === null || undo.checked >= undo.books)
+          return { change, undone: books, left: undo?.changedLater ?? 0 };
+        onProgress?.(undo.checked, undo.books);
+        await pause(POLL);
+        event = await this.#call((catalogue) => catalogue.continueUndo(change));
+      }
+    });
   }
 
   /** @returns undefined when no book has the id. */

@@ -3,10 +3,11 @@
 // Does not: store the password. A reload of the page asks for it again.
 
 import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/src/book-catalogue.ts';
+import { readEnvelope } from '../../client/src/request.ts';
 import { find, refocus } from '../elements/dom.ts';
 import { counted } from '../elements/text.ts';
 import { ALTERED } from './refusal.ts';
-import { type Answered, envelopeIn, type Send, type Sent, upload } from './upload.ts';
+import { type Answered, type Send, type Sent, upload } from './upload.ts';
 
 /**
  * Why the catalogue cannot be reached, in words. Most reasons are a proxy: one with its own passwords (`locked`), with
@@ -110,26 +111,24 @@ export class Session {
    * @throws as the work does, but never WrongCredentials: the work is then carried out after another login.
    */
   call<Result>(work: (catalogue: BookCatalogue) => Promise<Result>): Promise<Result> {
-    return this.during(() => this.#call(work));
-  }
-
-  async #call<Result>(work: (catalogue: BookCatalogue) => Promise<Result>): Promise<Result> {
-    for (;;) {
-      const catalogue = await this.client();
-      const began = performance.now();
-      try {
-        const result = await work(catalogue);
-        this.#noticeAnswer(began);
-        return result;
-      } catch (error) {
-        if (!(error instanceof WrongCredentials)) {
-          if (error instanceof CatalogueError) this.#noticeFailure(error, began);
-          throw error;
+    return this.during(async () => {
+      for (;;) {
+        const catalogue = await this.client();
+        const began = performance.now();
+        try {
+          const result = await work(catalogue);
+          this.#noticeAnswer(began);
+          return result;
+        } catch (error) {
+          if (!(error instanceof WrongCredentials)) {
+            if (error instanceof CatalogueError) this.#noticeFailure(error, began);
+            throw error;
+          }
+          if (this.#catalogue === catalogue)
+            this.#forget('The password has changed. Log in again: nothing is lost.');
         }
-        if (this.#catalogue === catalogue)
-          this.#forget('The password has changed. Log in again: nothing is lost.');
       }
-    }
+    });
   }
 
   /**
@@ -162,9 +161,9 @@ export class Session {
       signal.throwIfAborted();
       throw new CatalogueError('no answer', { cause });
     }
-    const { message, data } = envelopeIn(text);
-    if (message !== undefined && status < 500) return { status, message, data };
-    throw new CatalogueError(message ?? `${status}`, { status, isForeign: message === undefined });
+    const envelope = readEnvelope(text);
+    if (envelope !== undefined && status < 500) return { status, ...envelope };
+    throw new CatalogueError(envelope?.message ?? `${status}`, { status, isForeign: envelope === undefined });
   }
 
   #forget(reason: string): void {
@@ -269,7 +268,7 @@ export class Session {
       const credentials = this.#reach === 'locked' ? 'omit' : 'same-origin'; // it would ask for them each time
       const answer = await send(url, { ...init, redirect: 'manual', credentials });
       if (answer.status === 200 && `${url}`.endsWith('/token'))
-        this.#token = (envelopeIn(await answer.clone().text()).data as { token?: string })?.token ?? '';
+        this.#token = (readEnvelope(await answer.clone().text())?.data as { token?: string })?.token ?? '';
       this.#retryAfter = Number(answer.headers.get('retry-after'));
       const trouble = troubleIn(answer, `${init?.method} ${url}`);
       if (trouble !== undefined && !isInBackground) this.#setReach(trouble);

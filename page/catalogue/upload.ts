@@ -46,12 +46,3 @@ export function upload(
   request.send(body as File);
   return promise;
 }
-
-/** @returns an empty object for a text that is not the service's answer. */
-export function envelopeIn(text: string): { readonly message?: string; readonly data?: unknown } {
-  try {
-    return JSON.parse(text) ?? {};
-  } catch {
-    return {};
-  }
-}

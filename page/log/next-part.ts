@@ -3,15 +3,13 @@
 import type { NextPart } from '../catalogue/log.ts';
 import { button, warning } from '../elements/dom.ts';
 
-interface Texts {
-  readonly first: string;
-  /** After the first part. */
-  readonly next: string;
-}
-
-/** @param show returns whether the part is the last one. */
+/**
+ * @param next the text of the button after the first part.
+ * @param show returns whether the part is the last one.
+ */
 export function nextPartButton<Item>(
-  { first, next }: Texts,
+  first: string,
+  next: string,
   read: NextPart<Item>,
   show: (part: readonly Item[]) => boolean,
 ): HTMLButtonElement {

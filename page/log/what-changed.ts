@@ -40,7 +40,7 @@ export class WhatChanged {
   #begin(outcome = ''): void {
     const note = make('p', { class: 'note', tabindex: -1 }, outcome);
     const days = make('div');
-    const older = nextPartButton({ first: 'Older', next: 'Older' }, this.#log.events(), (events) => {
+    const older = nextPartButton('Older', 'Older', this.#log.events(), (events) => {
       for (const event of events) this.#add(event, days);
       const isLast = events.at(-1)?.kind === 'beginning';
       if (isLast && older === document.activeElement) find('p:last-child', days).focus();
@@ -97,7 +97,7 @@ export class WhatChanged {
   #restOf({ books, first }: ListedEvent, name: EventName, list: HTMLElement): HTMLElement {
     let known = first.length;
     const text = books === null ? 'All of them' : `All ${counted(books, 'book')}`;
-    const rest = nextPartButton({ first: text, next: 'More' }, this.#log.booksOf(name), (part) => {
+    const rest = nextPartButton(text, 'More', this.#log.booksOf(name), (part) => {
       const lines = part.map((one) => this.#bookOf(one));
       if (known > 0) list.replaceChildren(); // the first part has them again
       list.append(...lines);
