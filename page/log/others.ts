@@ -31,7 +31,7 @@ export class Others {
   readonly #shelf: Shelf;
   readonly #events: OthersEvents;
   #work = new AbortController();
-  #cursor = 'now';
+  #cursor = '';
   /** Books as the page last had them, undefined if they are gone; and the time of that. */
   readonly #known = new Map<number, { readonly book: Book | undefined; readonly at: number }>();
   /** The books of the message. */
@@ -68,7 +68,7 @@ export class Others {
 
   /** Follows the changes after a cursor until the page is closed. */
   async follow(cursor: string): Promise<void> {
-    this.#cursor = cursor;
+    this.#cursor ||= cursor; // the page may have skipped changes before
     for (let pause = FIRST_PAUSE; ; ) {
       while (document.hidden)
         await new Promise((seen) => document.addEventListener(SEEN, seen, { once: true }));
