@@ -2,6 +2,7 @@
 
 import type { Book, BookChanges } from '../client/src/book.ts';
 import { termsOf } from '../src/books/words.ts';
+import { Log } from './catalogue/log.ts';
 import { Session } from './catalogue/session.ts';
 import { BookDialog } from './changes/book-dialog.ts';
 import { readFields } from './changes/book-fields.ts';
@@ -49,21 +50,22 @@ let typing: ReturnType<typeof setTimeout> | undefined;
 
 const session = new Session();
 const shelf = new Shelf(session);
-const undo = new Undo(session);
-const edits = new Edits(session, shelf, undo);
+const log = new Log(session);
+const undo = new Undo(session, log);
+const edits = new Edits(session, shelf, log, undo);
 const place = new Place(shelf);
 const chips = new Chips(session, viewWithWords, show, eventText);
 
 /** Without a log, a person is asked before. */
 async function remove(book: Book): Promise<void> {
   find('#final-question').replaceChildren(...sentence`This is final. Delete “${titleOf(book)}”?`);
-  if ((await undo.isPossible()) || (await ask(find('#final'))) !== '') edits.delete(book);
+  if ((await log.cursor()) !== undefined || (await ask(find('#final'))) !== '') edits.delete(book);
 }
 
 function change(book: Book, fields: BookChanges): void {
   edits.change(book, fields);
   const action = { label: 'Undo', run: () => void undo.run(book.id) };
-  showMessage(sentence`“${titleOf(book)}” was changed.`, undo.isOff ? undefined : action); // a phone has no Ctrl Z
+  showMessage(sentence`“${titleOf(book)}” was changed.`, log.isOff ? undefined : action); // a phone has no Ctrl Z
 }
 
 const bookDialog = new BookDialog(session, {
@@ -112,7 +114,7 @@ const importDialog = new ImportDialog(session, undo, () => {
 });
 const exportDialog = new ExportDialog(session);
 
-const whatChanged = new WhatChanged(session, undo, change, (event) =>
+const whatChanged = new WhatChanged(log, undo, change, (event) =>
   show({ ...ALL, order: wanted.order, event: `${event}` }),
 );
 const others = new Others(session, shelf, {
@@ -321,10 +323,10 @@ listenToKeys({
   undo: () => void undo.run(),
   redo: () => void undo.redo(),
   add,
-  log: () => undo.isOff || whatChanged.open(),
+  log: () => log.isOff || whatChanged.open(),
   history: () => {
     const book = grid.bookOf(document.activeElement);
-    if (book !== undefined && !undo.isOff) void whatChanged.history.open(book.id);
+    if (book !== undefined && !log.isOff) void whatChanged.history.open(book.id);
   },
   explain: explainKeys,
 });
@@ -335,8 +337,10 @@ followThemeButtons();
 words.value = view.words;
 showControls();
 if (matchMedia('(pointer: fine)').matches) words.focus();
+const cursor = log.cursor(); // before the list: a change of its books comes after the cursor
 await search(false);
 announce(find('#count').textContent);
 void chips.count();
-if (await undo.isPossible()) void others.follow();
+const from = await cursor;
+if (from !== undefined) void others.follow(from);
 else document.documentElement.dataset.log = 'off';

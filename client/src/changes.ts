@@ -1,5 +1,4 @@
-// Owns: what the log of changes answers: pages of changes, the states of a book, events, and what was taken back (rules H1 to H5 and
-// H7 to H9).
+// Owns: the answers of the log of changes: pages of changes, the states of a book, events, and undos (rules H1 to H5 and H7 to H9).
 
 import type { Book } from './book.ts';
 import { CatalogueError } from './errors.ts';
@@ -16,7 +15,7 @@ export interface Change {
 
 /** Some of the changes, each book once. */
 export interface Changes {
-  /** If there are none, all that had changed when the page was read has come. */
+  /** Empty when all changes up to the reading of the page have come. */
   readonly changes: readonly Change[];
   /** For the changes after these, also in another run of the program. Its content is the service's. */
   readonly cursor: string;
@@ -25,7 +24,7 @@ export interface Changes {
 /** A book as it was from some time on. */
 export interface BookState {
   /**
-   * The number of the change that led to it; null if that was before the log, or before what is kept of it, or if many books
+   * The number of the change that led to it; null if that was before the log, or is no longer kept, or if many books
    * were new at once.
    */
   readonly change: number | null;
@@ -35,7 +34,7 @@ export interface BookState {
   readonly book: Book | null;
 }
 
-/** What names an event: the number of an import or of an undo; of a run of other changes a text. */
+/** The name of an event: the number of an import or of an undo; of a run of other changes a text. */
 export type EventName = number | string;
 
 /** Which changes are taken back: one of the three. */

@@ -1,7 +1,12 @@
-// Owns: importing a file, and the report of what becomes of its rows (rules M1 to M6).
+// Owns: importing a file, and the report on its rows (rules M1 to M6).
 
+import type { CallOptions, Connection, Work } from './connection.ts';
 import { CatalogueError } from './errors.ts';
 import { type Answer, type Body, dataOf, type Request } from './request.ts';
+
+/** Milliseconds between two requests for the report of an import: doubled each time, up to a longest. */
+const FIRST_LOOK = 250;
+const LONGEST_LOOK = 2000;
 
 /** CSV, a JSON array or JSON Lines. A stream can be sent once, so its request is not retried. */
 export type ImportedFile =
@@ -11,9 +16,9 @@ export type ImportedFile =
   | ReadableStream<Uint8Array>
   | AsyncIterable<Uint8Array>;
 
-/** How a file is read, and which of its rows become books. What is left out, the service finds out. */
+/** How a file is read, and which of its rows become books. The service finds the options that are left out. */
 export interface ImportOptions {
-  /** Whether nothing is stored: the report says what would become of each row. */
+  /** Whether the file is only checked: nothing is stored, and the report says which rows would become books. */
   readonly dryRun?: boolean | undefined;
   /** Rows that equal a book or an earlier row: `skip` by default. */
   readonly onDuplicate?: 'skip' | 'add' | undefined;
@@ -109,7 +114,7 @@ export interface ImportReport extends ImportInShort {
   readonly rows: Readonly<Record<'new' | 'here' | 'doubtful', readonly ImportedRow[]>>;
   /** Up to 1,000 rows. */
   readonly refused: readonly RefusedRow[];
-  /** A file of refused rows: its name, and what stands before, between and after their records. */
+  /** A file of refused rows: its name, and the texts before, between and after their records. */
   readonly rejects: {
     readonly name: string;
     readonly before: string;
@@ -132,7 +137,7 @@ export interface RefusedRow {
   readonly title: string | null;
   /** The column of the wrong text; null if the whole record is wrong. */
   readonly column: string | null;
-  /** What a correction replaces. */
+  /** The text that a correction replaces. */
   readonly text: string | null;
   readonly reason: { readonly code: string; readonly values: readonly (string | number)[] };
   /** A text in its place. */
@@ -213,8 +218,26 @@ export function reportOf(answer: Answer): ImportReport {
   return dataOf(answer, answer.status === 202 ? 202 : 200) as ImportReport;
 }
 
+/** The report in an answer, or at the end of the import if the caller waits for it. @throws as `reportOf`. */
+export async function endedImport(
+  connection: Connection,
+  answer: Answer,
+  { wait, ...options }: ContinueOptions & CallOptions,
+): Promise<ImportReport> {
+  let report = reportOf(answer);
+  for (let pause = FIRST_LOOK; wait && report.state === 'open'; pause = Math.min(2 * pause, LONGEST_LOOK)) {
+    const request = { method: 'GET', url: connection.at(`import/${report.import}`) } as const;
+    const look: Work<Answer> = async (send, deadline) => {
+      await deadline.pause(pause);
+      return send(request);
+    };
+    report = endOf(await connection.within({ ...options, timeout: undefined }, look, pause / 1000));
+  }
+  return report;
+}
+
 /** As the answer to the file itself would be. @throws as `reportOf`. */
-export function endOf(answer: Answer): ImportReport {
+function endOf(answer: Answer): ImportReport {
   const report = reportOf(answer);
   if (report.state !== 'checked' || report.file !== null) return report;
   throw new InvalidFile('Invalid file', report, { ...answer, status: 400 });

@@ -154,7 +154,7 @@ async function readAnswer(response: Response, request: Request, sentId: string |
 }
 
 /** @returns undefined when the text is not an envelope. */
-function readEnvelope(text: string): { message: string; data: unknown } | undefined {
+export function readEnvelope(text: string): { message: string; data: unknown } | undefined {
   try {
     const { message, data } = JSON.parse(text);
     return typeof message === 'string' && data !== undefined ? { message, data } : undefined;
@@ -174,4 +174,10 @@ function pauseBefore(attempt: number, { headers }: Answer): number {
 function wordsOf(error: unknown): string {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return reason instanceof Error ? reason.message || reason.name : String(reason);
+}
+
+/** A new `Idempotency-Key` of 128 bits. `crypto.randomUUID` is missing on pages without TLS. */
+export function randomKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

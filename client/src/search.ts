@@ -1,4 +1,4 @@
-// Owns: what a search is, its query, and its pages. The service's contract says what finds which book (rules F2 to F11).
+// Owns: a search, its query, and its pages. The service's contract says which search finds which book (rules F2 to F11).
 
 import type { Book } from './book.ts';
 import type { EventName } from './changes.ts';
@@ -75,7 +75,7 @@ export function pageOf(answer: Answer, search: PageSearch): Page {
   const books = dataOf(answer, 200) as readonly Book[];
   const read = (name: string) => answer.headers?.get(name) ?? undefined;
   if (read('link') === undefined) {
-    // Without it, nobody knows whether there are more books, or whether the service has searched at all.
+    // Without it, there may be more books, and the service may not have searched at all.
     throw new CatalogueError('the answer has no link: it is not a page of books', answer);
   }
   const total = read('x-total-count');

@@ -28,7 +28,7 @@ const DAY = 24 * 60 * 60 * 1000;
 const MOST_RECENT = 5;
 
 const NO_ROOM = 'The catalogue could not store all of it: it is away, or has no room.';
-const FORGOTTEN = 'The catalogue does not know this import any more. Choose the file again.';
+const FORGOTTEN = 'This import is no longer in the catalogue. Choose the file again.';
 const GONE = 'The file was moved, renamed or deleted after it was chosen. Choose it again.';
 const CHANGED = 'The file was saved again after it was chosen, or it cannot be read. Choose it again.';
 const TOO_MANY =
@@ -46,7 +46,7 @@ export class Imports {
     this.#session = session;
   }
 
-  /** Why nothing continues at the moment; '' if it does. */
+  /** Why the present import does not continue; '' if it does. */
   get trouble(): string {
     const { trouble } = this.#session;
     return trouble && `${trouble} The page continues as soon as it can.`;
@@ -78,34 +78,27 @@ export class Imports {
   }
 
   /**
-   * Stores the file of a check, or the rest of it: under one number, however often the service is started again.
-   * @throws Complaint when the store has no room. To repeat the call continues.
+   * Stores the file of a check, or the rest of it, under one number, however often the service is started again.
+   * @throws Complaint when the store has no room. A repeated call continues.
    */
   store(known: ImportInShort, file: File, options: Options, watching: Watching): Promise<ImportReport> {
-    return this.#session.during(() => this.#store(known, file, options, watching));
-  }
-
-  async #store(
-    known: ImportInShort,
-    file: File,
-    options: Options,
-    watching: Watching,
-  ): Promise<ImportReport> {
-    for (let { import: number } = known; ; await pause(PAUSE, watching.signal)) {
-      let next = await this.#continue(number, options, watching);
-      if (next === undefined) {
-        next = await this.#find(number, watching);
-        if (next === undefined) throw new Complaint(FORGOTTEN);
-        const { corrections = '{}', ...others } = options;
-        if (next.dryRun) next = await this.check(file, { ...next.options, ...others }, watching);
-        else if (next.state === 'stopped')
-          next = await this.#send(file, { ...next.options, corrections, name: file.name }, watching);
+    return this.#session.during(async () => {
+      for (let { import: number } = known; ; await pause(PAUSE, watching.signal)) {
+        let next = await this.#continue(number, options, watching);
+        if (next === undefined) {
+          next = await this.#find(number, watching);
+          if (next === undefined) throw new Complaint(FORGOTTEN);
+          const { corrections = '{}', ...others } = options;
+          if (next.dryRun) next = await this.check(file, { ...next.options, ...others }, watching);
+          else if (next.state === 'stopped')
+            next = await this.#send(file, { ...next.options, corrections, name: file.name }, watching);
+        }
+        const ended = await this.#ended(next, watching);
+        if (ended.state === 'stored' || ended.state === 'undone') return ended;
+        if (!ended.dryRun && ended.fault?.code === 'store') throw new Complaint(NO_ROOM);
+        number = ended.import;
       }
-      const ended = await this.#ended(next, watching);
-      if (ended.state === 'stored' || ended.state === 'undone') return ended;
-      if (!ended.dryRun && ended.fault?.code === 'store') throw new Complaint(NO_ROOM);
-      number = ended.import;
-    }
+    });
   }
 
   /** Those that are not complete, and those of the last day. */

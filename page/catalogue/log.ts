@@ -1,16 +1,26 @@
-// Owns: the requests of the log of changes (rules H4 to H7): taking changes back, and finding the change that led to a state.
-// Each is repeated until the catalogue answers it.
+// Owns: the requests of the log of changes (rules H1 and H4 to H9): its events, their books, the states of a book, and undo.
 
-import type { Book, BookCatalogue, BookState, UndoRequest } from '../../client/src/book-catalogue.ts';
+import {
+  type Book,
+  type BookCatalogue,
+  type BookState,
+  CatalogueError,
+  type ChangedBook,
+  type EventName,
+  type ListedEvent,
+  type UndoCheck,
+  type UndoRequest,
+} from '../../client/src/book-catalogue.ts';
+import { randomKey } from '../../client/src/request.ts';
 import { FIELDS } from '../elements/text.ts';
-import { pause, persist } from './persist.ts';
-import { randomKey } from './request-key.ts';
+import { Complaint, complaintOf, pause, persist } from './persist.ts';
+import { isRefusal } from './refusal.ts';
 import type { Session } from './session.ts';
 
-/** Fields of a book; null if there is none. */
+/** Fields of a book; null if the book is not there. */
 export type State = Partial<Book> | null;
 
-/** What became of an undo. */
+/** The outcome of an undo. */
 export interface TakenBack {
   /** Its number, with which it can be taken back itself; null if it changed no book. */
   readonly change: number | null;
@@ -23,10 +33,15 @@ export interface TakenBack {
 export interface TakingBack {
   /** Of this attempt: each repetition has the same. */
   readonly idempotencyKey?: string;
-  readonly signal?: AbortSignal | undefined;
   /** Called with how many books are checked, of how many. */
   readonly onProgress?: ((done: number, total: number) => void) | undefined;
 }
+
+/**
+ * Reads the next part of a list. A call that fails can be repeated.
+ * @throws Complaint
+ */
+export type NextPart<Item> = () => Promise<readonly Item[]>;
 
 /** Milliseconds between two looks at an undo that continues. */
 const POLL = 500;
@@ -34,55 +49,97 @@ const POLL = 500;
 /** The newest states of a book that are read. */
 const STATES = 100;
 
+/** Events of a part of their list, and books of one event. */
+const EVENTS = 20;
+export const BOOKS = 100;
+
+const REASONS = { 404: 'This change is no longer in the log.' };
+
 export class Log {
+  /** Whether the catalogue is known to have no log (`HISTORY=off`). */
+  isOff = false;
   readonly #session: Session;
-  #isKept: Promise<boolean> | undefined;
+  #cursor: Promise<string | undefined> | undefined;
 
   constructor(session: Session) {
     this.#session = session;
   }
 
-  /** Whether the catalogue has a log (not with `HISTORY=off`). It is asked once. */
-  isKept(): Promise<boolean> {
-    const { signal } = new AbortController();
-    const ask = () => this.#session.send({ method: 'GET', path: 'changes?limit=1', signal });
-    this.#isKept ??= persist(signal, ask).then(({ message }) => message !== 'Not found');
-    return this.#isKept;
+  /** Why the catalogue cannot be reached; '' if it can. */
+  get trouble(): string {
+    return this.#session.trouble;
+  }
+
+  /** The cursor of the changes after the first call; undefined if the catalogue has no log. */
+  cursor(): Promise<string | undefined> {
+    this.#cursor ??= this.#call(cursorOf).then((cursor) => {
+      this.isOff = cursor === undefined;
+      return cursor;
+    });
+    return this.#cursor;
+  }
+
+  /** The events, the newest first; the last one is the beginning of the log. */
+  events(): NextPart<ListedEvent> {
+    return this.#inParts((catalogue) => catalogue.events({ limit: EVENTS }), EVENTS);
+  }
+
+  /** The books of an event, ascending by id. */
+  booksOf(event: EventName): NextPart<ChangedBook> {
+    return this.#inParts((catalogue) => catalogue.booksOfEvent(event, { limit: BOOKS }), BOOKS);
+  }
+
+  /** How many books of an event the catalogue has; undefined if it cannot say so in time. */
+  countOf(event: EventName): Promise<number | undefined> {
+    return this.#session.call((catalogue) => catalogue.count({ event })).catch(() => undefined);
+  }
+
+  /**
+   * The outcome that an undo would have; the beginning of the log, if that lacks some of the changes.
+   * @throws Complaint
+   */
+  checkUndo(request: UndoRequest): Promise<UndoCheck | { readonly beginning: string | undefined }> {
+    const check = async (catalogue: BookCatalogue) => {
+      try {
+        return await catalogue.checkUndo(request);
+      } catch (error) {
+        if (!(error instanceof CatalogueError && error.status === 422)) throw error;
+        let beginning: string | undefined;
+        for await (const { at } of catalogue.events({ limit: 100 })) beginning = at;
+        return { beginning };
+      }
+    };
+    return this.#once(check, ' Nothing was undone.');
   }
 
   /**
    * Takes changes back, and waits until that is complete. The service continues it without the page.
-   * @throws Complaint when the log does not have them; the reason of the signal.
+   * @throws Complaint when the log does not have them.
    */
-  async takeBack(request: UndoRequest, taking: TakingBack = {}): Promise<TakenBack> {
-    const { idempotencyKey = randomKey(), signal, onProgress } = taking;
-    let event = await this.#call(signal, (catalogue) => catalogue.undo(request, { idempotencyKey }));
-    for (;;) {
-      if ('undone' in event) return { ...event, left: event.left.length };
-      const { event: change, undo, books } = event as typeof event & { event: number; books: number };
-      if (undo === null || undo.checked >= undo.books)
-        return { change, undone: books, left: undo?.changedLater ?? 0 };
-      onProgress?.(undo.checked, undo.books);
-      await pause(POLL, signal);
-      event = await this.#call(signal, (catalogue) => catalogue.continueUndo(change));
-    }
+  takeBack(request: UndoRequest, taking: TakingBack = {}): Promise<TakenBack> {
+    const { idempotencyKey = randomKey(), onProgress } = taking;
+    return this.#session.during(async () => {
+      let event = await this.#call((catalogue) => catalogue.undo(request, { idempotencyKey }));
+      for (;;) {
+        if ('undone' in event) return { ...event, left: event.left.length };
+        const { event: change, undo, books } = event as typeof event & { event: number; books: number };
+        if (undo === null || undo.checked >= undo.books)
+          return { change, undone: books, left: undo?.changedLater ?? 0 };
+        onProgress?.(undo.checked, undo.books);
+        await pause(POLL);
+        event = await this.#call((catalogue) => catalogue.continueUndo(change));
+      }
+    });
   }
 
   /** @returns undefined when no book has the id. */
   find(id: number): Promise<Book | undefined> {
-    return this.#call(undefined, (catalogue) => catalogue.find(id));
+    return this.#call((catalogue) => catalogue.find(id));
   }
 
   /** The newest states of a book, the newest first. */
   history(id: number, signal?: AbortSignal): Promise<readonly BookState[]> {
-    return this.#call(signal, async (catalogue) => {
-      const states: BookState[] = [];
-      for await (const state of catalogue.history(id, { signal })) {
-        states.push(state);
-        if (states.length === STATES) break;
-      }
-      return states;
-    });
+    return this.#call((catalogue) => take(catalogue.history(id, { signal }), STATES), signal);
   }
 
   /**
@@ -98,15 +155,68 @@ export class Log {
     return found?.change ?? undefined;
   }
 
-  #call<Result>(
-    signal: AbortSignal | undefined,
+  /** After a failure, a list is read from its beginning, up to the items that the page does not have. */
+  #inParts<Item>(list: (catalogue: BookCatalogue) => AsyncGenerator<Item>, size: number): NextPart<Item> {
+    let rest: AsyncGenerator<Item> | undefined;
+    let had = 0;
+    const read = async (catalogue: BookCatalogue) => {
+      try {
+        if (rest === undefined) {
+          rest = list(catalogue);
+          await take(rest, had);
+        }
+        const part = await take(rest, size);
+        had += part.length;
+        return part;
+      } catch (error) {
+        rest = undefined;
+        throw error;
+      }
+    };
+    return () => this.#once(read);
+  }
+
+  /** Repeats a request until the catalogue answers it. */
+  #call<Result>(work: (catalogue: BookCatalogue) => Promise<Result>, signal?: AbortSignal): Promise<Result> {
+    return persist(signal, () => this.#session.call(work), REASONS);
+  }
+
+  /** Sends a request that the person can repeat. */
+  async #once<Result>(
     work: (catalogue: BookCatalogue) => Promise<Result>,
+    consequence = '',
   ): Promise<Result> {
-    return persist(signal, () => this.#session.call(work));
+    try {
+      return await this.#session.call(work);
+    } catch (error) {
+      if (isRefusal(error)) throw complaintOf(error, REASONS);
+      throw new Complaint(`${this.trouble || 'The catalogue does not answer.'}${consequence}`);
+    }
   }
 }
 
-/** Whether a book has these fields, or there is none. */
+async function cursorOf(catalogue: BookCatalogue): Promise<string | undefined> {
+  try {
+    const { value } = await catalogue.changes('now').next();
+    return value?.cursor;
+  } catch (error) {
+    if (isRefusal(error) && error.message === 'Not found') return undefined;
+    throw error;
+  }
+}
+
+/** The next items of a list, up to a number. The list can be continued. */
+async function take<Item>(list: AsyncGenerator<Item>, most: number): Promise<readonly Item[]> {
+  const items: Item[] = [];
+  while (items.length < most) {
+    const { value, done } = await list.next();
+    if (done) break;
+    items.push(value);
+  }
+  return items;
+}
+
+/** Whether a book has these fields, or both are null. */
 function isSame(fields: State, book: Book | null): boolean {
   if (fields === null || book === null) return fields === book;
   return FIELDS.every((field) => fields[field] === undefined || fields[field] === book[field]);

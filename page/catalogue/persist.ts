@@ -1,9 +1,9 @@
-// Owns: repeating a request until the catalogue answers it, and why one cannot succeed, in words.
+// Owns: repeating a request until the catalogue answers it, and the words for one that cannot succeed.
 
 import { CatalogueError } from '../../client/src/book-catalogue.ts';
 import { isRefusal } from './refusal.ts';
 
-/** It cannot continue. The message is for the person at the page. */
+/** Work cannot continue. The message is for the person at the page. */
 export class Complaint extends Error {}
 
 /** Milliseconds between two attempts. */
@@ -43,7 +43,7 @@ export function complaintOf(
   return new Complaint(reasons[status] ?? `The catalogue refuses this: ${message}.`);
 }
 
-export async function pause(time: number, signal: AbortSignal | undefined): Promise<void> {
+export async function pause(time: number, signal?: AbortSignal): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, time));
   signal?.throwIfAborted();
 }

@@ -3,11 +3,11 @@
 import { CatalogueError } from '../../client/src/book-catalogue.ts';
 
 export const ALTERED =
-  'A proxy in front of the catalogue changes what it passes on: the headers Authorization, Link or ETag, or an answer. Tell the operator.';
+  'A proxy in front of the catalogue changes requests or answers: the headers Authorization, Link or ETag, or an answer. Tell the operator.';
 
 /**
- * A lost answer, or one that says "later", does not mean that; nor does one that says that the book has changed, one that
- * says that nobody is logged in, or one of a proxy in front of the service. Status 200 means that a proxy changes tags.
+ * Excepted are a lost answer, one that means "later", "the book has changed" or "log in", and one of a proxy in front of the service.
+ * Status 200 means that a proxy changes tags.
  */
 export function isRefusal(error: unknown): error is CatalogueError {
   if (!(error instanceof CatalogueError) || error.isForeign) return false;

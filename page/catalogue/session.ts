@@ -1,16 +1,17 @@
-// Owns: who is logged in: the client with the account's name and password, in memory only, until nobody has touched the
-// page for half an hour. Work that finds nobody logged in waits for a login, and is then carried out.
+// Owns: the login: the client with the account's name and password, in memory only, until half an hour without a key or a pointer.
+// Work without a login waits for one, and is then carried out.
 // Does not: store the password. A reload of the page asks for it again.
 
 import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/src/book-catalogue.ts';
+import { readEnvelope } from '../../client/src/request.ts';
 import { find, refocus } from '../elements/dom.ts';
 import { counted } from '../elements/text.ts';
 import { ALTERED } from './refusal.ts';
-import { type Answered, envelopeIn, type Send, type Sent, upload } from './upload.ts';
+import { type Answered, type Send, type Sent, upload } from './upload.ts';
 
 /**
- * Why the catalogue cannot be reached, in words. Most of it is the work of a proxy: one with its own passwords (`locked`), with
- * a login page (`signed out`; also that of a hotel's network), that forbids something, or that changes what is sent.
+ * Why the catalogue cannot be reached, in words. Most reasons are a proxy: one with its own passwords (`locked`), with
+ * a login page (`signed out`; also that of a hotel's network), that forbids something, or that changes requests or answers.
  */
 const TROUBLES = {
   here: '',
@@ -20,7 +21,7 @@ const TROUBLES = {
     'A proxy in front of the catalogue asks for its own password with each request, in the place of this page’s login. Tell the operator: docs/proxy.md has the way out.',
   'signed out':
     'A login page in front of the catalogue answers in its place. Open this address in another tab, log in there, and come back.',
-  forbidden: 'A proxy in front of the catalogue forbids what this page asks for. Tell the operator.',
+  forbidden: 'A proxy in front of the catalogue forbids a request of this page. Tell the operator.',
   altered: ALTERED,
 } as const;
 
@@ -44,7 +45,7 @@ const complaint = find('#login-complaint');
 export class Session {
   /** Called with every change. */
   onReach: (reach: Reach) => void = () => {};
-  /** Called when nobody is logged in any more. */
+  /** Called when the login has ended. */
   onForget: () => void = () => {};
   #reach: Reach = 'here';
   #catalogue: BookCatalogue | undefined;
@@ -110,26 +111,24 @@ export class Session {
    * @throws as the work does, but never WrongCredentials: the work is then carried out after another login.
    */
   call<Result>(work: (catalogue: BookCatalogue) => Promise<Result>): Promise<Result> {
-    return this.during(() => this.#call(work));
-  }
-
-  async #call<Result>(work: (catalogue: BookCatalogue) => Promise<Result>): Promise<Result> {
-    for (;;) {
-      const catalogue = await this.client();
-      const began = performance.now();
-      try {
-        const result = await work(catalogue);
-        this.#noticeAnswer(began);
-        return result;
-      } catch (error) {
-        if (!(error instanceof WrongCredentials)) {
-          if (error instanceof CatalogueError) this.#noticeFailure(error, began);
-          throw error;
+    return this.during(async () => {
+      for (;;) {
+        const catalogue = await this.client();
+        const began = performance.now();
+        try {
+          const result = await work(catalogue);
+          this.#noticeAnswer(began);
+          return result;
+        } catch (error) {
+          if (!(error instanceof WrongCredentials)) {
+            if (error instanceof CatalogueError) this.#noticeFailure(error, began);
+            throw error;
+          }
+          if (this.#catalogue === catalogue)
+            this.#forget('The password has changed. Log in again: nothing is lost.');
         }
-        if (this.#catalogue === catalogue)
-          this.#forget('The password has changed. Log in again: nothing is lost.');
       }
-    }
+    });
   }
 
   /**
@@ -142,7 +141,7 @@ export class Session {
       await catalogue.logIn({ signal: request.signal });
       const answer = await this.#send(request);
       if (answer.message !== 'Invalid token') return answer;
-      await catalogue.page({ sort: 'id', limit: 1 }); // the client finds that out as well, and logs in again
+      await catalogue.page({ sort: 'id', limit: 1 }); // the same answer makes the client log in again
       return this.#send(request);
     });
   }
@@ -162,9 +161,9 @@ export class Session {
       signal.throwIfAborted();
       throw new CatalogueError('no answer', { cause });
     }
-    const { message, data } = envelopeIn(text);
-    if (message !== undefined && status < 500) return { status, message, data };
-    throw new CatalogueError(message ?? `${status}`, { status, isForeign: message === undefined });
+    const envelope = readEnvelope(text);
+    if (envelope !== undefined && status < 500) return { status, ...envelope };
+    throw new CatalogueError(envelope?.message ?? `${status}`, { status, isForeign: envelope === undefined });
   }
 
   #forget(reason: string): void {
@@ -202,7 +201,7 @@ export class Session {
       password.value = login.password;
       find('#login-built-in').hidden = false;
     } catch {
-      // The service does not answer: the login will say so.
+      // The service does not answer: the login shows it.
     }
   }
 
@@ -255,21 +254,21 @@ export class Session {
   }
 
   /**
-   * Sends a request, and notices whether and how fast the service answers. It never redirects: a login page does, often of
-   * another origin, which a browser would not show to the page.
+   * Sends a request, and notices the trouble that its answer shows. The service never redirects. A login page does, often to another
+   * origin, whose answers a browser hides from the page.
    */
   async #fetch(
     url: string | URL | Request,
     init: RequestInit = {},
     send: Send = (...sent) => fetch(...sent),
   ): Promise<Response> {
-    // Nobody waits for its answer, and a proxy may break it off.
+    // No work waits for its answer, and a proxy may break it off.
     const isInBackground = `${url}`.includes('/changes?');
     try {
       const credentials = this.#reach === 'locked' ? 'omit' : 'same-origin'; // it would ask for them each time
       const answer = await send(url, { ...init, redirect: 'manual', credentials });
       if (answer.status === 200 && `${url}`.endsWith('/token'))
-        this.#token = (envelopeIn(await answer.clone().text()).data as { token?: string })?.token ?? '';
+        this.#token = (readEnvelope(await answer.clone().text())?.data as { token?: string })?.token ?? '';
       this.#retryAfter = Number(answer.headers.get('retry-after'));
       const trouble = troubleIn(answer, `${init?.method} ${url}`);
       if (trouble !== undefined && !isInBackground) this.#setReach(trouble);
@@ -287,12 +286,12 @@ export class Session {
     if (answer !== undefined && troubleIn(answer, '') === 'locked') this.#setReach('locked');
   }
 
-  /** The answer to a call from before the network went does not show that it is back. */
+  /** The answer to a call from before the network was lost does not show that it is back. */
   #noticeAnswer(began: number): void {
     if (began >= this.#offlineSince) this.#setReach('here');
   }
 
-  /** An answer in JSON may also show a trouble: it breaks off, is not the catalogue's, or refuses a new token as well. */
+  /** An answer in JSON also shows a trouble if it breaks off, is not the catalogue's, or refuses even a new token. */
   #noticeFailure({ status = 0, isForeign }: CatalogueError, began: number): void {
     if (status === 401) {
       if (this.#reach !== 'locked') this.#setReach(isForeign ? 'signed out' : 'altered');
@@ -310,7 +309,7 @@ export class Session {
     if (reach !== 'here') this.#probeSoon();
   }
 
-  /** However often the service changes between busy and away, it is asked once at a time. */
+  /** One probe at a time, however often the service changes between busy and away. */
   #probeSoon(): void {
     this.#probing ??= setTimeout(() => {
       this.#probing = undefined;
@@ -318,7 +317,7 @@ export class Session {
     }, PROBE_PAUSE);
   }
 
-  /** Finds out whether the service answers again, even if nobody wants anything of it. */
+  /** Finds out whether the service answers again, even if no work needs it. */
   #probe(): void {
     if (this.#reach === 'here') return;
     if (this.#reach === 'away') void this.#findLock();
@@ -330,7 +329,7 @@ export class Session {
 
 /**
  * @param request its method and URL.
- * @returns what is wrong with an answer; undefined if it seems to be the catalogue's, whatever it says.
+ * @returns the trouble that an answer shows; undefined if it seems to be the catalogue's, with success or not.
  */
 function troubleIn({ type, status, headers }: Response, request: string): Reach | undefined {
   if (status === 503) return 'busy';

@@ -1,4 +1,4 @@
-// Owns: requests that the client has no method for: what is sent and answered, and how much of a file is sent, which `fetch` does not tell.
+// Owns: requests that the client has no method for, their answers, and the progress of an upload, which `fetch` does not have.
 
 /** A request that the client has no method for. */
 export interface Sent {
@@ -45,13 +45,4 @@ export function upload(
   request.addEventListener('abort', () => reject(signal?.reason));
   request.send(body as File);
   return promise;
-}
-
-/** @returns nothing of a text that is not the service's answer. */
-export function envelopeIn(text: string): { readonly message?: string; readonly data?: unknown } {
-  try {
-    return JSON.parse(text) ?? {};
-  } catch {
-    return {};
-  }
 }

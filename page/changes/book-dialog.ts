@@ -1,9 +1,9 @@
 // Owns: the dialog for one book: adding one, with a warning if the catalogue has it, and changing one on a phone.
 
 import type { Book, NewBook } from '../../client/src/book.ts';
+import { randomKey } from '../../client/src/request.ts';
 import { completeFields } from '../../src/books/book.ts';
 import { persist } from '../catalogue/persist.ts';
-import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
 import { find, make, sentence } from '../elements/dom.ts';
 import { show } from '../elements/messages.ts';

@@ -1,4 +1,4 @@
-// Owns: what a person may write into the fields of a book, and why something cannot be stored.
+// Owns: the texts that a person may write into the fields of a book, and the reasons against others.
 
 import type { NewBook } from '../../client/src/book.ts';
 import { type BookFields, readBookChanges, TEXT_NAMES } from '../../src/books/book.ts';

@@ -1,10 +1,10 @@
-// Owns: changing and deleting books: what is on its way, what could not be stored, and what somebody else has changed meanwhile.
-// Does not: overwrite someone else's change. Only the fields that a person has changed are stored, and only if nobody else has
-// changed them since that person saw them; a book is deleted only as that person saw it.
+// Owns: changing and deleting books: changes that are on their way, those that could not be stored, and conflicts with those of others.
+// Does not: overwrite another person's change. It stores only the fields that this person has changed, and only if they are still as
+// this person saw them. It deletes a book only as this person saw it.
 
 import type { Book, BookChanges } from '../../client/src/book.ts';
 import { type BookCatalogue, BookChanged } from '../../client/src/book-catalogue.ts';
-import type { State } from '../catalogue/log.ts';
+import type { Log, State } from '../catalogue/log.ts';
 import { ALTERED, isRefusal } from '../catalogue/refusal.ts';
 import type { Session } from '../catalogue/session.ts';
 import { AS_IT_IS, ask, find, make, sentence } from '../elements/dom.ts';
@@ -41,6 +41,7 @@ export class Edits {
   onStored: (id: number, book: Book | undefined) => void = () => {};
   readonly #session: Session;
   readonly #shelf: Shelf;
+  readonly #log: Log;
   readonly #undo: Undo;
   readonly #edits = new Map<number, Edit>();
   /** The work on each book whose changes are on their way. */
@@ -51,9 +52,10 @@ export class Edits {
   /** Books that are gone, since when, and with which changes they are shown: their rows stay until another search. */
   readonly #gone = new Map<number, { readonly at: number; readonly changes?: BookChanges | undefined }>();
 
-  constructor(session: Session, shelf: Shelf, undo: Undo) {
+  constructor(session: Session, shelf: Shelf, log: Log, undo: Undo) {
     this.#session = session;
     this.#shelf = shelf;
+    this.#log = log;
     this.#undo = undo;
     addEventListener('beforeunload', (event) => {
       if (this.#edits.size + this.#refused.size > 0) event.preventDefault(); // the browser asks whether to stay
@@ -64,7 +66,7 @@ export class Edits {
     const edit = this.#edits.get(book.id);
     const refused = this.#refused.get(book.id);
     const gone = this.#gone.get(book.id);
-    const undo = this.#undo.isOff ? {} : { action: 'Undo' };
+    const undo = this.#log.isOff ? {} : { action: 'Undo' };
     if (gone !== undefined) return { kind: 'deleted', book: { ...book, ...gone.changes }, ...undo };
     if (edit !== undefined) {
       const { kind, changes, isDeletion } = edit;
@@ -84,7 +86,7 @@ export class Edits {
     this.#begin(book, changes);
   }
 
-  /** Deletes a book as the person sees it, with what cannot be stored of it. */
+  /** Deletes a book as the person sees it, and drops its texts that cannot be stored. */
   delete(book: Book): void {
     this.#refused.delete(book.id);
     this.#begin(book, {}, true);
@@ -147,7 +149,7 @@ export class Edits {
     if (book !== undefined && changes !== undefined) this.change(book, changes);
   }
 
-  /** Forgets the books that were gone before that moment: a search that began then does not find them. */
+  /** Drops the books that were gone before that moment: a search that began then does not find them. */
   forgetGone(before: number): void {
     for (const [id, { at }] of this.#gone) if (at < before) this.#gone.delete(id);
   }
@@ -164,7 +166,7 @@ export class Edits {
     this.#storing.set(id, storing);
   }
 
-  /** Stores the changes of a book, and then its deletion, until none is left or they cannot be stored. */
+  /** Stores the changes of a book, then deletes it if it is to be deleted, as long as the catalogue takes them. */
   async #store(id: number): Promise<void> {
     for (;;) {
       await this.#undo.idle;
@@ -187,14 +189,14 @@ export class Edits {
     }
   }
 
-  /** @param before the book in the log before it was deleted: any, if somebody else may have done that. */
+  /** @param before the book in the log before it was deleted: any, if another person may have deleted it. */
   #deleted(book: Book, before: State, changes?: BookChanges): void {
     const { id } = book;
     this.#undo.push({ id, name: titleOf(book), before, after: null, changes });
     this.#edits.delete(id);
     this.#refused.delete(id);
     this.restore(id, undefined, changes);
-    const [key, row] = this.#undo.isOff ? ['', ''] : HINTS;
+    const [key, row] = this.#log.isOff ? ['', ''] : HINTS;
     if (changes === undefined) announce(`Deleted ${titleOf(book)}. ${key}`);
     else show([...sentence`Somebody else has deleted “${titleOf(book)}”. `, row]);
   }
@@ -205,7 +207,7 @@ export class Edits {
     if (fields.length > 0) this.#undo.push({ id: after.id, name: titleOf(after), ...states });
   }
 
-  /** The book is stored, with the changes of this edit; others may have been made meanwhile. */
+  /** The book is stored, with the changes of this edit; the person may have made others meanwhile. */
   #stored(book: Book, { before, changes }: Edit): void {
     const { id } = book;
     this.#shelf.replace(id, book);
@@ -227,7 +229,7 @@ export class Edits {
     this.onStored(id, book);
   }
 
-  /** @param sent the changes that were sent; others may have been made meanwhile. */
+  /** @param sent the changes that were sent; the person may have made others meanwhile. */
   #failed(edit: Edit, sent: BookChanges, error: unknown): void {
     const { before, changes, isDeletion } = edit;
     const done = isDeletion ? 'deleted' : 'stored';
@@ -236,7 +238,7 @@ export class Edits {
     } else if (isRefusal(error) && error.status === 404) {
       this.#deleted(before, {}, isDeletion ? undefined : changes);
     } else if (isRefusal(error) && error.status === 200) {
-      this.#set({ ...edit, kind: 'unsaved' }); // until the person tries again: the next answer is no other
+      this.#set({ ...edit, kind: 'unsaved' }); // until the person tries again: the next answer would be the same
       say(before, `is not ${done}. ${ALTERED}`);
     } else if (isRefusal(error)) {
       this.#forget(before.id); // there is nothing to undo
@@ -255,7 +257,7 @@ export class Edits {
     if (isDeletion && !FIELDS.every(isOwn)) {
       say(before, 'was not deleted: somebody else has changed it.');
       if (fields.length === 0) this.#forget(before.id);
-      else this.#set({ ...edit, isDeletion: false }); // which comes back here
+      else this.#set({ ...edit, isDeletion: false }); // the next answer leads here again
     } else if (fields.every((field) => theirs[field] === changes[field])) {
       this.#stored(theirs, edit); // an answer was lost, or somebody else had the same idea
     } else if (fields.every(isOwn)) {

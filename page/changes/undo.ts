@@ -1,79 +1,70 @@
-// Owns: what this person did, in order, and taking it back by the service's log, the latest first; and redo. It is kept in the tab,
-// so that it survives a reload.
-// Does not: overwrite what others have changed since: the service leaves that.
+// Owns: the actions of this person in their order, and undo and redo by the service's log, the latest first. The tab keeps them, so
+// that they survive a reload.
+// Does not: overwrite later changes of others: the service leaves those books as they are.
 
 import type { Book, BookChanges, UndoRequest } from '../../client/src/book-catalogue.ts';
-import { Log, type State, type TakenBack, type TakingBack } from '../catalogue/log.ts';
+import { randomKey } from '../../client/src/request.ts';
+import type { Log, State, TakenBack, TakingBack } from '../catalogue/log.ts';
 import { Complaint } from '../catalogue/persist.ts';
-import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
 import { sentence } from '../elements/dom.ts';
 import { show } from '../elements/messages.ts';
 import { keep, kept } from '../elements/storage.ts';
 import { counted, numberText, titleOf } from '../elements/text.ts';
 
-/** Something that a person did. */
+/** An action of a person. */
 interface Done {
-  /** What it is called in messages. */
+  /** Its name in messages. */
   readonly name: string;
-  /** The book, if it is one, and what changed of it: null where there was none. */
+  /** If it concerns one book: that book, and its changed fields; null for a book that is not there. */
   readonly id?: number;
   readonly before?: State;
   readonly after?: State;
-  /** What is to be stored once the book is back. */
+  /** Stored once the book is back. */
   readonly changes?: BookChanges | undefined;
-  /** Its number in the log, as soon as that is known. */
+  /** Its number in the log, as soon as the page has it. */
   change?: number | undefined;
-  /** Of the attempt to take it back: a repetition has the same one, even after a reload. */
+  /** The `Idempotency-Key` of its undo: a repetition has the same one, even after a reload. */
   key?: string;
 }
 
-/** What was done, and what was taken back. */
+/** Actions that can be undone, and those that can be made again. */
 type Side = 'done' | 'undone';
 
 const MOST = 100;
 
 export class Undo {
-  /** Waits for what is on its way. @returns the title of a book with changes that are not stored yet. */
+  /** Waits for changes that are on their way. @returns the title of a book with changes that are not stored yet. */
   settled: () => Promise<string | undefined> = async () => undefined;
-  /** Called after books have changed: with the book as it is now, without one if it is gone, without an id if they are several. */
+  /** Called after an undo: with the present book, without one if it is gone, without an id if the undo concerns several books. */
   onTakenBack: (id?: number, book?: Book, changes?: BookChanges) => void = () => {};
-  /** The catalogue is known to have no log. */
-  isOff = false;
-  /** What is being taken back: a change waits for it. */
+  /** The present undo: a change waits for it. */
   idle: Promise<void> = Promise.resolve();
   readonly #session: Session;
   readonly #log: Log;
   readonly #stacks: Readonly<Record<Side, Done[]>> = { done: [], undone: [] };
   #queue: Promise<unknown> = Promise.resolve();
   #running = 0;
-  /** The latest message, and how many changes of which side it is about. */
+  /** The latest message, and the number and side of the changes in it. */
   #said: { readonly message?: HTMLElement; readonly count: number; readonly side?: Side } = { count: 0 };
 
-  constructor(session: Session) {
+  constructor(session: Session, log: Log) {
     this.#session = session;
-    this.#log = new Log(session);
+    this.#log = log;
     Object.assign(this.#stacks, JSON.parse(kept('sessionStorage', 'undo') || '{}'));
     addEventListener('beforeunload', (event) => {
       if (this.#running > 0) event.preventDefault(); // the browser asks whether to stay
     });
   }
 
-  /** Whether anything can be taken back. */
-  async isPossible(): Promise<boolean> {
-    const isKept = await this.#log.isKept();
-    this.isOff = !isKept;
-    return isKept;
-  }
-
-  /** Notes what a person did. */
+  /** Notes an action. */
   push(done: Done): void {
     this.#stacks.done.push(done);
     this.#stacks.undone.length = 0;
     this.#save();
   }
 
-  /** Forgets everything: the next person at this tab did not do it. */
+  /** Drops all actions: they are not those of the next person at this tab. */
   forget(): void {
     for (const stack of Object.values(this.#stacks)) stack.length = 0;
     this.#save();
@@ -84,7 +75,7 @@ export class Undo {
     keep('sessionStorage', 'undo', JSON.stringify(this.#stacks));
   }
 
-  /** Takes back what was done last, to any book or to one. */
+  /** Takes back the last action, on any book or on one. */
   run(id?: number): Promise<void> {
     return this.#enqueue('done', (one) => id === undefined || one.id === id);
   }
@@ -101,7 +92,7 @@ export class Undo {
 
   /**
    * Takes changes back that a person has chosen, also those of others, and waits until that is complete.
-   * @param name what they are called in messages.
+   * @param name of the changes in messages.
    * @throws Complaint when the log does not have them.
    */
   async takeBack(request: UndoRequest, name: string, taking?: TakingBack): Promise<TakenBack> {
@@ -111,15 +102,15 @@ export class Undo {
     return taken;
   }
 
-  /** One after the other: what comes next may need it, such as a book that comes back. */
+  /** One after the other: the next one may need a book that this one brings back. */
   async #enqueue(side: Side, isWanted: (one: Done) => boolean, otherwise?: Done): Promise<void> {
     if (this.#session.reach !== 'here') return void show(`${this.#session.trouble} Nothing was taken back.`);
     this.#running += 1;
     const work = async () => {
-      const isPossible = await this.isPossible();
+      const cursor = await this.#log.cursor();
       const unsaved = await this.settled();
       const found = this.#stacks[side].findLast(isWanted) ?? otherwise;
-      if (!isPossible) show('This catalogue keeps no history: nothing can be taken back.');
+      if (cursor === undefined) show('This catalogue keeps no history: nothing can be taken back.');
       else if (unsaved !== undefined) show(sentence`“${unsaved}” has a change that is not stored yet.`);
       else if (found === undefined) show(`There is nothing to ${side === 'done' ? 'undo' : 'redo'}`);
       else this.idle = this.#carryOut(side, found);
@@ -158,7 +149,7 @@ export class Undo {
     this.#save();
   }
 
-  /** One message counts those that follow one another. */
+  /** One message counts all that follow one another. */
   #sayTaken(side: Side, name: string): void {
     const isNext = this.#said.message?.isConnected && this.#said.side === side;
     const count = isNext ? this.#said.count + 1 : 1;

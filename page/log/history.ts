@@ -21,7 +21,7 @@ export class BookHistory {
   readonly #all: () => void;
   #request = new AbortController();
 
-  /** @param all shows what changed in all books. */
+  /** @param all shows the changes of all books. */
   constructor(log: Log, undo: Undo, change: Change, all: () => void) {
     this.#log = log;
     this.#undo = undo;
@@ -71,7 +71,7 @@ export class BookHistory {
 
   async #bringBack(latest: Book | null, book: Book): Promise<void> {
     dialog.close();
-    if (latest === null) await this.#undo.bringBack(book); // as it was when it was removed
+    if (latest === null) await this.#undo.bringBack(book); // in its state before the removal
     const now = latest ?? (await this.#log.find(book.id));
     if (now === undefined || isSameBook(now, book)) return;
     const fields = FIELDS.filter((field) => now[field] !== book[field]);

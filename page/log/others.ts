@@ -1,5 +1,5 @@
 // Owns: following the changes of others while the page is in sight: the rows of their books, and one message about them.
-// Does not: count what was changed here, or change a row that is being edited.
+// Does not: count changes of this page, or change a row that is being edited.
 
 import { isSameBook } from '../../client/src/book.ts';
 import { type Book, type Change, CursorExpired, WrongCredentials } from '../../client/src/book-catalogue.ts';
@@ -8,17 +8,17 @@ import { show } from '../elements/messages.ts';
 import { counted } from '../elements/text.ts';
 import type { Shelf } from '../list/shelf.ts';
 
-/** Changes of a page of the log. So many are not shown row by row. */
+/** Changes of one page of the log, from which on the page reloads its list instead of single rows. */
 const MANY = 1000;
 
-/** Milliseconds before the catalogue is asked again after a failure: doubled each time, up to a longest. */
+/** Milliseconds between a failure and the next request: doubled each time, up to a longest. */
 const FIRST_PAUSE = 2000;
 const LONGEST_PAUSE = 60_000;
 
 const SEEN = 'visibilitychange';
 
 export interface OthersEvents {
-  /** While a book is being edited: resolves when it is not. */
+  /** Resolves when a book is no longer being edited; undefined if it is not. */
   editing(id: number): Promise<void> | undefined;
   /** Show a book as it is now; undefined if it is gone. */
   changed(id: number, book: Book | undefined): void;
@@ -31,12 +31,14 @@ export class Others {
   readonly #shelf: Shelf;
   readonly #events: OthersEvents;
   #work = new AbortController();
-  #cursor = 'now';
-  /** Books as the page last had them, undefined if they are gone; and since when. */
+  #cursor = '';
+  /** Books as the page last had them, undefined if they are gone; and the time of that. */
   readonly #known = new Map<number, { readonly book: Book | undefined; readonly at: number }>();
-  /** What the message is about. */
+  /** The books of the message. */
   readonly #changed = new Set<number>();
   #isMany = false;
+  /** Whether the message does not say all of it yet. */
+  #isNew = false;
   #message: HTMLElement | undefined;
 
   constructor(session: Session, shelf: Shelf, events: OthersEvents) {
@@ -44,7 +46,7 @@ export class Others {
     this.#shelf = shelf;
     this.#events = events;
     document.addEventListener(SEEN, () => this.stop());
-    document.addEventListener('close', () => this.#say(), true); // nobody reaches a message while a dialog is open
+    document.addEventListener('close', () => this.#say(), true); // an open dialog covers messages
   }
 
   /** The page has the present state of a book, since it has stored it, for example. @param book undefined if it is gone. */
@@ -64,21 +66,22 @@ export class Others {
     this.#work.abort();
   }
 
-  /** Follows until the page is closed. */
-  async follow(): Promise<void> {
+  /** Follows the changes after a cursor until the page is closed. */
+  async follow(cursor: string): Promise<void> {
+    this.#cursor ||= cursor; // the page may have skipped changes before
     for (let pause = FIRST_PAUSE; ; ) {
       while (document.hidden)
         await new Promise((seen) => document.addEventListener(SEEN, seen, { once: true }));
       const catalogue = await this.#session.client();
       this.#work = new AbortController();
       const { signal } = this.#work;
-      const follow = this.#cursor !== 'now'; // that is known at once
+      const follow = this.#cursor !== 'now'; // the first answer comes at once
       if (!follow) this.#known.clear();
       try {
         for await (const { changes, cursor } of catalogue.changes(this.#cursor, { follow, signal })) {
           pause = FIRST_PAUSE;
           const readAt = performance.now();
-          // Changes of the page's own work may come here before that is answered.
+          // A change of this page may come here before the answer to its request.
           while (changes.length > 0 && !this.#session.isIdle) await wait(50);
           signal.throwIfAborted();
           this.#cursor = cursor;
@@ -89,7 +92,7 @@ export class Others {
         if (error instanceof CursorExpired) this.#noticeMany();
         if (error instanceof WrongCredentials)
           await this.#session.call(async (known) => {
-            if (known === catalogue) throw error; // which asks for another login
+            if (known === catalogue) throw error; // the session then asks for another login
           });
         await wait(pause);
         pause = Math.min(2 * pause, LONGEST_PAUSE);
@@ -98,7 +101,7 @@ export class Others {
   }
 
   #notice(changes: readonly Change[], readAt: number): void {
-    if (this.#message?.isConnected === false) this.#forget(); // a person has seen it
+    if (!this.#isNew && this.#message?.isConnected === false) this.#forget(); // a person has seen it
     if (changes.length >= MANY) this.#noticeMany();
     else for (const change of changes) this.#noticeOne(change, readAt);
     this.#say();
@@ -108,10 +111,11 @@ export class Others {
     const now = book ?? undefined;
     const shown = this.#shelf.at(this.#shelf.placeOf(id) ?? -1);
     const known = this.#known.get(id) ?? { book: shown ?? null, at: 0 };
-    // A change that was read before the page's own change comes again, if it is a later one.
+    // This page has changed the book since the changes were read. A later change of others comes again.
     if (known.at > readAt || known.book === now) return;
     if (known.book && now && isSameBook(known.book, now)) return;
     this.#changed.add(id);
+    this.#isNew = true;
     this.note(id, now);
     const update = () => this.#events.changed(id, now);
     if (shown !== undefined) void (this.#events.editing(id)?.then(update) ?? update());
@@ -120,6 +124,7 @@ export class Others {
   #noticeMany(): void {
     this.#cursor = 'now';
     this.#isMany = true;
+    this.#isNew = true;
     this.stop();
     this.#events.reload();
   }
@@ -127,12 +132,13 @@ export class Others {
   #forget(): void {
     this.#changed.clear();
     this.#isMany = false;
+    this.#isNew = false;
     this.#message = undefined;
   }
 
   #say(): void {
-    const isNew = this.#changed.size > 0 || this.#isMany;
-    if (!isNew || document.querySelector('dialog[open]') !== null) return;
+    if (!this.#isNew || document.querySelector('dialog[open]') !== null) return;
+    this.#isNew = false;
     const books = this.#isMany ? 'Many books were' : counted(this.#changed.size, 'book was', 'books were');
     const action = { label: 'Show', run: () => this.#events.showLog() };
     this.#message = show(`${books} changed by others`, action, this.#message);

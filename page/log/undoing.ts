@@ -1,15 +1,8 @@
 // Owns: an undo as a person sees it: the question, the progress and the outcome.
 // Does not: stop when the dialog or the page is closed: the service continues.
 
-import {
-  type BookCatalogue,
-  CatalogueError,
-  type UndoCheck,
-  type UndoRequest,
-} from '../../client/src/book-catalogue.ts';
-import type { TakenBack } from '../catalogue/log.ts';
-import { Complaint } from '../catalogue/persist.ts';
-import type { Session } from '../catalogue/session.ts';
+import type { UndoCheck, UndoRequest } from '../../client/src/book-catalogue.ts';
+import type { Log, TakenBack } from '../catalogue/log.ts';
 import type { Undo } from '../changes/undo.ts';
 import { button, find, make, warning } from '../elements/dom.ts';
 import { ProgressView } from '../elements/progress.ts';
@@ -21,12 +14,12 @@ export class Undoing {
   readonly place = make('div', { class: 'note' });
   /** Whether books are checked or taken back. */
   isRunning = false;
-  readonly #session: Session;
+  readonly #log: Log;
   readonly #undo: Undo;
   readonly #status = find('#log-status');
 
-  constructor(session: Session, undo: Undo) {
-    this.#session = session;
+  constructor(log: Log, undo: Undo) {
+    this.#log = log;
     this.#undo = undo;
   }
 
@@ -39,7 +32,7 @@ export class Undoing {
   }
 
   /**
-   * @param name what the changes are called.
+   * @param name of the changes, for people.
    * @param at the element that gets the question and the progress.
    * @returns the outcome; undefined if nothing was undone.
    */
@@ -48,13 +41,14 @@ export class Undoing {
     this.say('Checking …', at);
     this.isRunning = true;
     try {
-      const check = await this.#session.call((catalogue) => catalogue.checkUndo(request));
+      const check = await this.#log.checkUndo(request);
+      if ('beginning' in check) throw new Error(sinceText(check.beginning));
       const isOne = check.books === 1 && check.undone === 1 && request.since === undefined;
       const asked = request.since === undefined ? questionOf(check) : `${name}: ${questionOf(check)}`;
       if (!isOne && !(await this.#ask(asked, check.undone > 0))) return undefined;
       return outcomeText(await this.#carryOut(request, name));
     } catch (error) {
-      this.place.replaceChildren(warning(await this.#reasonOf(error)));
+      this.place.replaceChildren(warning((error as Error).message));
       return undefined;
     } finally {
       this.isRunning = false;
@@ -82,25 +76,11 @@ export class Undoing {
     view.heading.focus();
     let going = { done: 0, total: undefined as number | undefined, text: '' };
     const onProgress = (done: number, total: number) => {
-      going = {
-        done,
-        total,
-        text: `${numberText(done)} of ${counted(total, 'book')}. You may close this page.`,
-      };
+      const text = `${numberText(done)} of ${counted(total, 'book')}. You may close this page.`;
+      going = { done, total, text };
     };
     const work = this.#undo.takeBack(request, name, { onProgress });
-    return view.watch(work, () => ({ ...going, trouble: this.#session.trouble }));
-  }
-
-  async #reasonOf(error: unknown): Promise<string> {
-    if (error instanceof Complaint) return error.message;
-    const { status } = error instanceof CatalogueError ? error : {};
-    if (status === 404) return 'The catalogue no longer knows this change.';
-    if (status !== 422)
-      return `${this.#session.trouble || 'The catalogue does not answer.'} Nothing was undone.`;
-    const read = (catalogue: BookCatalogue) => Array.fromAsync(catalogue.events({ limit: 100 }));
-    const events = await this.#session.call(read).catch(() => []);
-    return sinceText(events.at(-1)?.at);
+    return view.watch(work, () => ({ ...going, trouble: this.#log.trouble }));
   }
 }
 

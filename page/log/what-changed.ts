@@ -1,40 +1,31 @@
 // Owns: the dialog "What changed": the events of the log by day, their books, and undo, also of all since a time.
 
 import type { ChangedBook, EventName, ListedEvent, UndoRequest } from '../../client/src/book-catalogue.ts';
-import { Log } from '../catalogue/log.ts';
-import type { Session } from '../catalogue/session.ts';
+import { BOOKS, type Log } from '../catalogue/log.ts';
 import type { Undo } from '../changes/undo.ts';
-import { AS_IT_IS, button, find, make, warning } from '../elements/dom.ts';
+import { AS_IT_IS, button, find, make } from '../elements/dom.ts';
 import { show as showMessage } from '../elements/messages.ts';
 import { counted, numberText } from '../elements/text.ts';
 import { BookHistory, type Change } from './history.ts';
+import { nextPartButton } from './next-part.ts';
 import { Undoing } from './undoing.ts';
 import { agoText, changeText, dayText, eventText, momentText, nameOf, sinceText, timeText } from './words.ts';
-
-/** Events that are shown at once, and books of one. */
-const EVENTS = 20;
-const BOOKS = 100;
 
 const dialog = find<HTMLDialogElement>('#log');
 const content = find('#log-content');
 
 export class WhatChanged {
   readonly history: BookHistory;
-  readonly #session: Session;
+  readonly #log: Log;
   readonly #undoing: Undoing;
   readonly #showBooks: (event: EventName) => void;
-  readonly #older = button('Older', () => void this.#load());
-  /** The days, and the lines of the last one. */
-  #days = make('div');
-  #lines = make('ul');
-  #rest: AsyncGenerator<ListedEvent> | undefined;
 
   /** @param show shows the books of an event in the list. */
-  constructor(session: Session, undo: Undo, change: Change, show: (event: EventName) => void) {
-    this.#session = session;
-    this.#undoing = new Undoing(session, undo);
+  constructor(log: Log, undo: Undo, change: Change, show: (event: EventName) => void) {
+    this.#log = log;
+    this.#undoing = new Undoing(log, undo);
     this.#showBooks = show;
-    this.history = new BookHistory(new Log(session), undo, change, () => this.open());
+    this.history = new BookHistory(log, undo, change, () => this.open());
   }
 
   open(): void {
@@ -42,66 +33,45 @@ export class WhatChanged {
     title.textContent = 'What changed';
     if (!dialog.open) dialog.showModal();
     title.focus();
-    void this.#begin();
+    this.#begin();
   }
 
   /** @param outcome of an undo. */
-  async #begin(outcome = ''): Promise<void> {
-    this.#rest = undefined;
-    this.#days = make('div');
+  #begin(outcome = ''): void {
     const note = make('p', { class: 'note', tabindex: -1 }, outcome);
+    const days = make('div');
+    const older = nextPartButton('Older', 'Older', this.#log.events(), (events) => {
+      for (const event of events) this.#add(event, days);
+      const isLast = events.at(-1)?.kind === 'beginning';
+      if (isLast && older === document.activeElement) find('p:last-child', days).focus();
+      return isLast;
+    });
     const goBack = make('section');
     goBack.append(button('Go back to a time …', () => this.#askTime(goBack), { class: 'link' }));
     content.replaceChildren(
       make('p', { class: 'hint' }, 'Everything that was changed, by anybody. An undo can be undone as well.'),
-      ...[note, this.#days, make('section', {}, this.#older), goBack],
+      ...[note, days, make('section', {}, older), goBack],
     );
     if (this.#undoing.isRunning) note.after(this.#undoing.place);
     if (outcome !== '') note.focus();
-    await this.#load();
+    older.click();
   }
 
-  async #load(): Promise<void> {
-    const days = this.#days;
-    const isFirst = this.#rest === undefined;
-    const events: ListedEvent[] = [];
-    this.#older.ariaDisabled = 'true';
-    try {
-      await this.#session.call(async (catalogue) => {
-        this.#rest ??= catalogue.events({ limit: EVENTS });
-        await take(this.#rest, EVENTS, events);
-      });
-    } catch {
-      this.#rest = undefined; // Older begins again
-      days.replaceChildren(warning(this.#session.trouble || 'The catalogue does not answer.'));
-    }
-    this.#older.ariaDisabled = null;
-    if (days !== this.#days) return; // it was opened again meanwhile
-    if (isFirst && events.length > 0) days.replaceChildren();
-    for (const event of events) this.#add(event);
-    const hadFocus = this.#older === document.activeElement;
-    this.#older.hidden = events.at(-1)?.kind === 'beginning';
-    if (hadFocus && this.#older.hidden) (days.lastElementChild as HTMLElement | null)?.focus();
-  }
-
-  #add(event: ListedEvent): void {
+  #add(event: ListedEvent, days: HTMLElement): void {
     if (event.kind === 'beginning') {
-      this.#days.append(make('p', { class: 'hint', tabindex: -1 }, sinceText(event.at)));
+      days.append(make('p', { class: 'hint', tabindex: -1 }, sinceText(event.at)));
       return;
     }
     const day = dayText(event.until);
-    if (this.#days.querySelector('h3:last-of-type')?.textContent !== day) {
-      this.#lines = make('ul', { class: 'events' });
-      this.#days.append(make('h3', {}, day), this.#lines);
-    }
-    this.#lines.append(this.#lineOf(event, event.event ?? 0));
+    if (days.querySelector('h3:last-of-type')?.textContent !== day)
+      days.append(make('h3', {}, day), make('ul', { class: 'events' }));
+    days.lastElementChild?.append(this.#lineOf(event, event.event ?? 0));
   }
 
   #lineOf(event: ListedEvent, name: EventName): HTMLElement {
     const heading = make('p', {}, make('b', {}, ...eventText(event)));
     const text = heading.textContent;
     const books = make('ul', {}, ...event.first.map((one) => this.#bookOf(one)));
-    const rest = this.#moreOf(event, name, books);
     const link = (label: string, click: () => void) =>
       button(label, click, { class: 'link', 'aria-label': `${label}: ${text}` });
     const show = link('Show', () => void this.#show(event, name, line));
@@ -112,6 +82,7 @@ export class WhatChanged {
       { class: 'hint', datetime: event.until },
       from === until ? until : `${from} – ${until}`,
     );
+    const rest = this.#restOf(event, name, books);
     const line = make('li', {}, time, make('div', {}, heading, books, rest), make('div', {}, show, undo));
     return line;
   }
@@ -122,36 +93,25 @@ export class WhatChanged {
     return make('li', {}, name, ' ', ...changeText(changed));
   }
 
-  /** The button for the books that are not shown yet; hidden if there are none. */
-  #moreOf({ books, first }: ListedEvent, name: EventName, list: HTMLElement): HTMLButtonElement {
-    let all: AsyncGenerator<ChangedBook> | undefined;
-    const click = async () => {
-      const found: ChangedBook[] = [];
-      const isFirst = all === undefined;
-      try {
-        await this.#session.call(async (catalogue) => {
-          all ??= catalogue.booksOfEvent(name, { limit: BOOKS });
-          await take(all, BOOKS, found);
-        });
-      } catch {
-        all = undefined; // it begins again
-        return;
-      }
-      const lines = found.map((one) => this.#bookOf(one));
-      if (isFirst) list.replaceChildren(...lines);
-      else list.append(...lines);
-      more.textContent = 'More';
-      more.hidden = found.length < BOOKS || list.children.length === books;
-      find('button', lines[isFirst ? first.length : 0] ?? list).focus();
-    };
+  /** The button for the books that are not shown yet; hidden if all are shown. */
+  #restOf({ books, first }: ListedEvent, name: EventName, list: HTMLElement): HTMLElement {
+    let known = first.length;
     const text = books === null ? 'All of them' : `All ${counted(books, 'book')}`;
-    const more = button(text, () => void click(), { class: 'link', hidden: books === first.length });
-    return more;
+    const rest = nextPartButton(text, 'More', this.#log.booksOf(name), (part) => {
+      const lines = part.map((one) => this.#bookOf(one));
+      if (known > 0) list.replaceChildren(); // the first part has them again
+      list.append(...lines);
+      find('button', lines[known] ?? list).focus();
+      known = 0;
+      return part.length < BOOKS || list.children.length === books;
+    });
+    rest.className = 'link';
+    rest.hidden = books === first.length;
+    return rest;
   }
 
   async #show({ books }: ListedEvent, name: EventName, line: HTMLElement): Promise<void> {
-    const work = this.#session.call((catalogue) => catalogue.count({ event: name }));
-    const count = await work.catch(() => undefined); // it takes the service too long, for example
+    const count = await this.#log.countOf(name);
     if (!dialog.open) return;
     if (count === 0) return this.#undoing.say('None of these books is here now.', line);
     dialog.close();
@@ -166,7 +126,7 @@ export class WhatChanged {
     const outcome = await this.#undoing.run(request, name, line);
     if (outcome === undefined) {
       if (!line.contains(document.activeElement)) pressed?.focus();
-    } else if (dialog.open && this.#undoing.place.isConnected) await this.#begin(outcome);
+    } else if (dialog.open && this.#undoing.place.isConnected) this.#begin(outcome);
     else showMessage(outcome);
   }
 
@@ -182,14 +142,5 @@ export class WhatChanged {
     const form = make('form', { submit }, label, field, make('section', {}, check));
     section.replaceChildren(form);
     field.focus();
-  }
-}
-
-/** Adds the next of a list, up to a number. */
-async function take<Item>(list: AsyncGenerator<Item>, most: number, items: Item[]): Promise<void> {
-  while (items.length < most) {
-    const { value, done } = await list.next();
-    if (done) return;
-    items.push(value);
   }
 }

@@ -24,8 +24,8 @@ export const momentText = (at: Date | string) => `${DAY.format(new Date(at))}, $
 
 /** @param beginning of the log. */
 export function sinceText(beginning: string | undefined): string {
-  const since = beginning === undefined ? 'a later time' : momentText(beginning);
-  return `The catalogue knows its changes since ${since}.`;
+  const since = beginning === undefined ? 'a later day' : momentText(beginning);
+  return `The log of changes begins on ${since}.`;
 }
 
 /** `2 hours ago`. */
@@ -38,7 +38,7 @@ export function agoText(at: Date): string {
   return AGO.format(-Math.floor(minutes / length), unit as Intl.RelativeTimeFormatUnit);
 }
 
-/** What an event was, and of how many books: `14 books changed one by one`. */
+/** The kind of an event and its number of books: `14 books changed one by one`. */
 export function eventText({ kind, name, books, ...event }: ListedEvent | CatalogueEvent): (string | Node)[] {
   if (books === null) return ['More than 1,000 changes one by one'];
   const count = counted(books, 'book');
@@ -55,13 +55,13 @@ function verbOf({ before, book }: ChangedBook): string {
   return book === null ? 'deleted' : 'changed';
 }
 
-/** What a book is called in the line of its change. */
+/** The name of a book in the line of its change. */
 export function nameOf({ id, before, book }: ChangedBook): string {
   const known = before === null || book === null ? (before ?? book) : undefined;
   return known ? bookText(known) : (before?.title ?? '') || `Book number ${id}`;
 }
 
-/** What has happened to a book: `added`, `year 1815 → 1816`. */
+/** The change of a book: `added`, `year 1815 → 1816`. */
 export function changeText(changed: ChangedBook): (string | Node)[] {
   const { before, book } = changed;
   if (before === null || book === null) return [verbOf(changed)];

@@ -2,9 +2,11 @@
 // What the log has, and what an undo does to books, is in test/stores.
 
 import assert from 'node:assert/strict';
+import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { Client } from '../support/client.ts';
+import { answer } from '../support/front.ts';
 import {
   BOOKS,
   cell,
@@ -66,7 +68,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
       .filter({ hasText: /^A added$/ })
       .waitFor();
     await dialog(page)
-      .getByText(/^The catalogue knows its changes since .+\.$/)
+      .getByText(/^The log of changes begins on .+\.$/)
       .waitFor();
     await press(page, `Show: ${imported}`);
     await shown(page, ['A', 'B']);
@@ -154,7 +156,50 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await focused(dialog(page).getByRole('button', { name: 'Book 100' }).last());
   });
 
-  test('a person goes back to a time, and is told since when the catalogue knows its changes', async (context) => {
+  test('if older events or more books cannot be read, a person tries again, and the list continues there', async (context) => {
+    let fails = false;
+    const { page, client } = await openCatalogue(context, {
+      books: [],
+      front: ({ url = '' }, outgoing, forward) => {
+        if (fails && /^\/events?[/?]/.test(url)) answer(outgoing, 500, null, 'Internal server error');
+        else forward();
+      },
+    });
+    let event = await importBooks(
+      client,
+      'many.csv',
+      ...Array.from({ length: 120 }, (_, at) => `Book ${at}`),
+    );
+    for (let time = 0; time < 20; time += 1) {
+      const { data } = await client.request('POST', '/undo', { body: { event } });
+      event = (data as { change: number }).change;
+    }
+    await openLog(page, 'Undo of 120 books');
+    const trouble = dialog(page).getByRole('alert').getByText('The catalogue does not answer.');
+    const tryAgain = async (name: string) => {
+      fails = true;
+      await press(page, name);
+      await trouble.waitFor();
+      fails = false;
+      await press(page, 'Try again');
+      await trouble.waitFor({ state: 'detached' });
+    };
+    await tryAgain('Older');
+    assert.equal(
+      await dialog(page)
+        .getByRole('button', { name: /^Undo: / })
+        .count(),
+      21,
+    );
+    await dialog(page).getByRole('button', { name: 'Undo: Imported many.csv, 120 books' }).waitFor();
+    await dialog(page).getByRole('button', { name: 'All 120 books' }).last().click();
+    await tryAgain('More');
+    await focused(dialog(page).getByRole('button', { name: 'Book 100' }).last());
+    const line = dialog(page).getByRole('listitem').filter({ hasText: 'Imported many.csv' });
+    assert.equal(await line.getByRole('listitem').count(), 120);
+  });
+
+  test('a person goes back to a time, and is told when the log begins', async (context) => {
     const { page, client, service } = await openCatalogue(context);
     await makeEarlier(service.dbUrl, 2);
     await executeOn(service.dbUrl, 'update book_log_state set has_all = 0'); // as if there had been books before
@@ -170,7 +215,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await goTo(3);
     await page
       .getByRole('alert')
-      .getByText(/^The catalogue knows its changes since .+ \d{4}, \d\d:\d\d\.$/)
+      .getByText(/^The log of changes begins on .+ \d{4}, \d\d:\d\d\.$/)
       .waitFor();
     await goTo(1);
     await said(page, '(1 hour ago): 2 books will be as before. Undo?');
@@ -240,6 +285,47 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await messages(page).getByRole('button', { name: 'Show' }).last().click();
     await dialog(page).getByRole('heading', { name: 'What changed' }).waitFor();
     assert.deepEqual(complaints(), []);
+  });
+
+  test('an undo that the service continues in parts is not counted as a change by others', async (context) => {
+    const followed = Promise.withResolvers<void>();
+    const undo = { books: 2, checked: 1, changedLater: 0, left: [] };
+    let isUndone = false;
+    let event = 0;
+    let hasCome = false;
+    let looks = 0;
+    const { page, client } = await openCatalogue(context, {
+      follows: true,
+      front: ({ method, url = '' }, outgoing, forward) => {
+        const name = `${method} ${url}`;
+        if (/^GET \/changes\?.*cursor=(?!now)/.test(name)) {
+          followed.resolve();
+          outgoing.once('finish', () => {
+            hasCome ||= isUndone;
+          });
+        }
+        isUndone ||= name === 'POST /undo';
+        if (name === 'POST /undo')
+          return forward(async (answered) => {
+            event = JSON.parse(await text(answered)).data.change;
+            answer(outgoing, 202, { event, books: 1, undo });
+          });
+        if (name !== `POST /event/${event}`) return forward();
+        if (hasCome) looks += 1;
+        if (looks > 2) forward();
+        else answer(outgoing, 202, { event, books: 1, undo }); // before the next look, the page sends nothing else
+      },
+    });
+    await followed.promise;
+    await importBooks(client, 'two.csv', 'A', 'B');
+    await messages(page).getByText('2 books were changed by others').waitFor();
+    await messages(page).getByRole('button', { name: 'Dismiss' }).click();
+    await openLog(page, 'Imported two.csv, 2 books');
+    await press(page, 'Undo: Imported two.csv, 2 books');
+    await press(page, 'Undo');
+    await page.keyboard.press('Escape');
+    await messages(page).getByText('2 books are as before.').waitFor();
+    assert.equal(await messages(page).getByText('changed by others').count(), 0);
   });
 
   test('out of sight, the page asks nothing; in sight again, it shows what others have changed', async (context) => {

@@ -16,8 +16,8 @@ const HTML = { 'content-type': 'text/html' };
 const WANTED = { ...HTML, 'www-authenticate': 'Basic realm="Library"' };
 const LOCKED = 'A proxy in front of the catalogue asks for its own password with each request';
 const SIGNED_OUT = 'A login page in front of the catalogue answers in its place.';
-const FORBIDDEN = 'A proxy in front of the catalogue forbids what this page asks for.';
-const ALTERED = 'A proxy in front of the catalogue changes what it passes on';
+const FORBIDDEN = 'A proxy in front of the catalogue forbids a request of this page.';
+const ALTERED = 'A proxy in front of the catalogue changes requests or answers';
 
 type Answer = (outgoing: ServerResponse, forward: Forward, incoming: IncomingMessage) => void;
 type Forward = (give?: (answered: IncomingMessage) => void) => void;

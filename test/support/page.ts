@@ -83,7 +83,7 @@ async function openDesk(
   await page.exposeFunction('hear', (text: string) => texts.push(text));
   await page.addInitScript(PATIENCE);
   await page.addInitScript(LISTENER);
-  if (!follows) await page.route(/\/changes\?.*cursor=/, () => {}); // it gets no answer
+  if (!follows) await page.route(/\/changes\?.*cursor=(?!now)/, () => {}); // it gets no answer
   await page.goto(url);
   const isOfNetwork = (text: string) => text.startsWith('Failed to load resource: ');
   return { page, asked, changes, complaints: () => complaints.filter((text) => !isOfNetwork(text)) };
