@@ -38,16 +38,16 @@ export function agoText(at: Date): string {
   return AGO.format(-Math.floor(minutes / length), unit as Intl.RelativeTimeFormatUnit);
 }
 
-/** The kind of an event and its number of books: `14 books changed one by one`. */
+/** The kind of an event and its number of books: `14 books changed`. */
 export function eventText({ kind, name, books, ...event }: ListedEvent | CatalogueEvent): (string | Node)[] {
-  if (books === null) return ['More than 1,000 changes one by one'];
+  if (books === null) return ['More than 1,000 changes'];
   const count = counted(books, 'book');
   if (kind === 'import') return [...sentence`Imported ${name ?? 'a file'}`, `, ${count}`];
   if (kind === 'undo') return [`Undo of ${count}`];
   const first = 'first' in event ? event.first : [];
   const verbs = [...new Set(first.map(verbOf))];
   const verb = verbs.length === 1 && first.length === books ? verbs[0] : 'changed';
-  return [`${count} ${verb}${books === 1 ? '' : ' one by one'}`];
+  return [`${count} ${verb}`];
 }
 
 function verbOf({ before, book }: ChangedBook): string {

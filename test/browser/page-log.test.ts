@@ -205,7 +205,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await executeOn(service.dbUrl, 'update book_log_state set has_all = 0'); // as if there had been books before
     await client.request('PUT', '/book/7', { body: { year: 1816 } });
     await client.request('DELETE', '/book/8');
-    await openLog(page, '2 books changed one by one');
+    await openLog(page, '2 books changed');
     await press(page, 'Go back to a time …');
     const goTo = async (hours: number) => {
       const time = new Date(Date.now() - hours * HOUR - new Date().getTimezoneOffset() * 60_000);
