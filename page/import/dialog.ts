@@ -115,6 +115,7 @@ export class ImportDialog {
     const recent = new RecentImports(this.#imports, (one) => void this.#takeBack(one));
     const input = make('input', {
       type: 'file',
+      class: 'unseen',
       accept: '.csv,.tsv,.tab,.txt,.json,.jsonl,.ndjson,text/csv,text/plain,application/json',
       autofocus: true,
       'aria-labelledby': 'import-choose',

@@ -96,7 +96,7 @@ export class Row {
   }
 }
 
-/** Whether rows have two lines, and no room for fields and buttons (page.css). */
+/** Whether rows have two lines, and no room for fields and buttons (list.css). */
 export function isOnPhone(): boolean {
   return matchMedia('(max-width: 40rem)').matches;
 }
