@@ -53,10 +53,6 @@ export class ImportDialog {
     dialog.addEventListener('close', () => {
       if (!dialog.open) this.#end(); // else it was opened again before this event
     });
-    dialog.addEventListener('drop', ({ dataTransfer }) => {
-      const file = dataTransfer?.files[0];
-      if (file !== undefined) this.open(file);
-    });
     this.#listenToDrops();
     addEventListener('beforeunload', (event) => {
       if (this.#check?.hasCorrections) event.preventDefault();
@@ -73,7 +69,8 @@ export class ImportDialog {
     }
     document.addEventListener('drop', ({ dataTransfer }) => {
       const file = dataTransfer?.files[0];
-      if (file !== undefined && document.querySelector('dialog[open]') === null) this.open(file);
+      const dialog = document.querySelector('dialog[open]') ?? this.#dialog;
+      if (file !== undefined && dialog === this.#dialog) this.open(file);
     });
   }
 
@@ -263,27 +260,26 @@ export class ImportDialog {
 }
 
 function progressOf(going: Work): Omit<Progress, 'trouble'> {
-  const part = (done: number, total: number, what: string) => {
-    return { done, total, text: `${Math.floor((100 * done) / total)} % of the file is ${what}.` };
-  };
-  const books = (done: number, total: number, end: string) => {
-    return { done, total, text: `${numberText(done)} of ${counted(total, 'book')}${end}` };
-  };
+  const at = (done: number, total: number | undefined, text: string) => ({ done, total, text });
+  const part = (done: number, total: number, what: string) =>
+    at(done, total, `${Math.floor((100 * done) / total)} % of the file is ${what}.`);
+  const books = (done: number, total: number, end: string) =>
+    at(done, total, `${numberText(done)} of ${counted(total, 'book')}${end}`);
   switch (going.phase) {
     case 'sending':
       return part(going.done, going.total, 'sent');
     case 'waiting':
-      return { done: 0, total: undefined, text: 'Waiting for other imports …' };
+      return at(0, undefined, 'Waiting for other imports …');
     case 'reading':
       return part(going.read, going.size, 'read');
     case 'comparing':
-      return { done: 0, total: undefined, text: 'Looking for books that are here already …' };
+      return at(0, undefined, 'Looking for books that are here already …');
     case 'storing': // those of before an interruption are among the books, but no longer new
       return books(going.books, Math.max(going.books, toAdd(going)), ' added.');
     case 'undoing':
       return books(going.done, going.total, '.');
     case 'done':
-      return { done: 1, total: 1, text: '' };
+      return at(1, 1, '');
   }
 }
 
