@@ -156,7 +156,7 @@ export class ImportDialog {
         throw new Complaint(code === 'not-text' ? NOT_TEXT : message);
       this.#showCheck(file, known);
     } catch (error) {
-      if (!signal.aborted) this.#chooseFile(messageOf(error));
+      if (!signal.aborted) this.#chooseFile((error as Error).message);
     }
   }
 
@@ -167,7 +167,7 @@ export class ImportDialog {
       signal,
       status: this.#status,
       leave: () => this.#mayLeave() && this.#chooseFile(),
-      fail: (error) => this.#chooseFile(messageOf(error)),
+      fail: (error) => this.#chooseFile((error as Error).message),
       start: (...checked) => void this.#import(...checked),
     });
     this.#check = check;
@@ -192,7 +192,7 @@ export class ImportDialog {
         return;
       } catch (error) {
         if (!view.heading.isConnected) return; // the list of imports says that it is not complete
-        if (await view.askToRepeat(messageOf(error))) continue;
+        if (await view.askToRepeat((error as Error).message)) continue;
         this.#onStored();
         this.#chooseFile();
         return;
@@ -214,7 +214,7 @@ export class ImportDialog {
       if (left > 0) facts.push(`${counted(left, 'book stays', 'books stay')}: changed since the import.`);
       if (view.heading.isConnected) this.#showEnd(facts);
     } catch (error) {
-      if (view.heading.isConnected) this.#chooseFile(messageOf(error));
+      if (view.heading.isConnected) this.#chooseFile((error as Error).message);
     }
   }
 
@@ -286,9 +286,4 @@ function progressOf(going: Work): Omit<Progress, 'trouble'> {
 /** The books of a file that were to be added when it was compared. */
 function toAdd({ figures, options }: ImportReport): number {
   return figures.new + (options.doubtful === 'skip' ? 0 : figures.doubtful);
-}
-
-/** The requests fail with a Complaint. */
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
