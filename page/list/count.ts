@@ -17,7 +17,10 @@ export function showCount({ total, isCounted, unindexed }: Shelf, view: View): b
   if (count.textContent !== text) count.textContent = text; // it is said whenever it is written
   document.title = view.words === '' ? 'Book catalogue' : `${view.words} – Book catalogue`;
   late.hidden = unindexed === 0;
-  late.textContent = `About ${counted(unindexed, 'book')} cannot be found yet: the catalogue is still indexing them.`;
+  late.textContent =
+    unindexed === 0
+      ? ''
+      : `About ${counted(unindexed, 'book')} cannot be found yet: the catalogue is still indexing them.`;
 
   const isNothing = total === 0;
   root.classList.toggle('nothing', isNothing);
