@@ -8,17 +8,8 @@ import {
   letterOf,
 } from './elements/keyboard.ts';
 
-export interface Keys {
-  search(): void;
-  undo(): void;
-  redo(): void;
-  add(): void;
-  /** Shows what changed, in all books or in one. */
-  log(): void;
-  history(): void;
-  /** Shows the list of keys. */
-  explain(): void;
-}
+/** The log is of all books, the history of one; `explain` shows the list of keys. */
+type Keys = Record<'search' | 'undo' | 'redo' | 'add' | 'log' | 'history' | 'explain', () => void>;
 
 export function listenToKeys(keys: Keys): void {
   leaveKeysToInputMethods();

@@ -219,12 +219,8 @@ async function search(staysInPlace: boolean): Promise<void> {
   else grid.restart();
   showControls();
   count();
-  if (shelf.unindexed > 0) reloadLater(signal);
-}
-
-/** Looks for books that were not indexed yet, as long as nothing else is shown. */
-function reloadLater(signal: AbortSignal): void {
-  setTimeout(() => !signal.aborted && reload(), RETRY_PAUSE);
+  // Looks for books that were not indexed yet, as long as nothing else is shown.
+  if (shelf.unindexed > 0) setTimeout(() => !signal.aborted && reload(), RETRY_PAUSE);
 }
 
 function count(): void {
@@ -274,7 +270,6 @@ words.addEventListener('keydown', (event) => {
     grid.focus();
   }
 });
-find('#clear').addEventListener('click', clear);
 find('.head', root).addEventListener('click', ({ target }) => {
   const field =
     target instanceof Element ? target.closest<HTMLElement>('[data-field]')?.dataset.field : undefined;
@@ -285,23 +280,29 @@ order.addEventListener('change', () => show({ ...viewWithWords(), order: order.v
 
 // Buttons and keys
 
-const add = () => bookDialog.add(shelf.total === 0 ? view.words.trim() : '');
-
-const explainKeys = () => find<HTMLDialogElement>('#keys').showModal();
-
-const actions: Readonly<Record<string, () => void>> = {
-  add,
+const actions = {
+  add: () => bookDialog.add(shelf.total === 0 ? view.words.trim() : ''),
   all: clear,
   import: () => importDialog.open(),
   export: () =>
     exportDialog.open(isFiltered(view) ? shelf.shown : undefined, shelf.isCounted ? shelf.total : undefined),
-  log: () => whatChanged.open(),
+  log: () => log.isOff || whatChanged.open(),
   figures: () => void showFigures(session, show),
-  keys: explainKeys,
+  explain: () => find<HTMLDialogElement>('#keys').showModal(),
   // Everything that the page has read goes with it.
   'log-out': () => {
     undo.forget();
     location.reload();
+  },
+  search: () => {
+    words.focus();
+    words.select();
+  },
+  undo: () => void undo.run(),
+  redo: () => void undo.redo(),
+  history: () => {
+    const book = grid.bookOf(document.activeElement);
+    if (book !== undefined && !log.isOff) void whatChanged.history.open(book.id);
   },
 };
 
@@ -310,26 +311,12 @@ document.addEventListener('click', ({ target }) => {
   const action = target.closest<HTMLElement>('[data-action]')?.dataset.action;
   if (action !== undefined) {
     find('#more').hidePopover();
-    actions[action]?.();
+    actions[action as keyof typeof actions]();
   }
   if (target.closest('[data-close]') !== null) target.closest('dialog')?.close();
 });
 
-listenToKeys({
-  search: () => {
-    words.focus();
-    words.select();
-  },
-  undo: () => void undo.run(),
-  redo: () => void undo.redo(),
-  add,
-  log: () => log.isOff || whatChanged.open(),
-  history: () => {
-    const book = grid.bookOf(document.activeElement);
-    if (book !== undefined && !log.isOff) void whatChanged.history.open(book.id);
-  },
-  explain: explainKeys,
-});
+listenToKeys(actions);
 
 document.addEventListener('close', refocus, true);
 

@@ -1,7 +1,7 @@
 // Owns: short messages: those in sight for a while, with one action at most, and those for screen readers alone.
 // Does not: offer an action that is nowhere else on the page, since messages disappear (WCAG 2.2.1).
 
-import { find, icon, make } from './dom.ts';
+import { button, find, icon, make } from './dom.ts';
 
 export interface Action {
   readonly label: string;
@@ -56,13 +56,9 @@ export function show(
     remove();
     action?.run();
   };
-  const button = action && make('button', { type: 'button', click: act }, action.label);
-  const close = make(
-    'button',
-    { type: 'button', class: 'icon', 'aria-label': 'Dismiss', click: remove },
-    icon('close-icon'),
-  );
-  const element = make('div', { class: 'message' }, text, button, close);
+  const close = button('', remove, { class: 'icon', 'aria-label': 'Dismiss' });
+  close.append(icon('close-icon'));
+  const element = make('div', { class: 'message' }, text, action && button(action.label, act), close);
   place.append(element);
   while (place.children.length > MOST) place.firstElementChild?.remove();
   const expire = () => {

@@ -20,7 +20,7 @@ export class ProgressView {
   readonly parts: readonly HTMLElement[];
   readonly #status: HTMLElement;
   readonly #text = make('p');
-  readonly #trouble = make('p', { class: 'notice', hidden: true });
+  readonly #trouble = make('p', { class: 'note', hidden: true });
   readonly #bar: HTMLProgressElement;
   readonly #footer = make('footer');
   readonly #stop: HTMLButtonElement;

@@ -4,6 +4,7 @@ import type { Book, NewBook } from '../../client/src/book.ts';
 import type { BookFields } from '../../src/books/book.ts';
 import { APOSTROPHES, fold, QUOTES } from '../../src/books/folding.ts';
 import type { Term } from '../../src/books/words.ts';
+import { make } from './dom.ts';
 
 export type Field = keyof BookFields;
 
@@ -90,9 +91,7 @@ export function fillMarked(element: Element, text: string, wanted: readonly Term
   for (const { 0: word, index } of text.matchAll(WORD)) {
     const [from, to] = foundIn(word, wanted);
     if (to === 0) continue;
-    const mark = document.createElement('mark');
-    mark.textContent = word.slice(from, to);
-    parts.push(text.slice(end, index + from), mark);
+    parts.push(text.slice(end, index + from), make('mark', {}, word.slice(from, to)));
     end = index + to;
   }
   element.replaceChildren(...parts, text.slice(end));

@@ -5,8 +5,7 @@ import { keep, kept } from './storage.ts';
 const NAME = 'theme';
 
 function choose(theme: string): void {
-  if (theme === '') delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = theme;
+  document.documentElement.style.colorScheme = theme; // '' is that of the style sheet
   for (const button of document.querySelectorAll<HTMLElement>('#themes button'))
     button.ariaPressed = String(button.dataset.theme === theme);
 }

@@ -37,34 +37,35 @@ export function exportBooks(
   session: Session,
   search: Search | undefined,
   format: ExportFormat,
-  options: ExportOptions = {},
+  { onProgress, signal }: ExportOptions = {},
 ): Promise<File> {
   return session.call(async (catalogue) => {
     const { asLine, asFile, type, ending } = FORMATS[format];
-    const parts = await partsOf(asFile(linesOf(booksOf(catalogue, search, options), asLine)));
-    return new File(parts, `books${search === undefined ? '' : '-found'}-${today()}${ending}`, { type });
+    const found = search === undefined ? catalogue.list({ signal }) : foundBy(search, catalogue, signal);
+    const parts = await partsOf(asFile(linesOf(found, asLine, onProgress)));
+    const today = new Date().toLocaleDateString('sv'); // Swedish dates are those of ISO 8601
+    return new File(parts, `books${search === undefined ? '' : '-found'}-${today}${ending}`, { type });
   });
 }
 
-async function* booksOf(
-  catalogue: BookCatalogue,
-  search: Search | undefined,
-  { onProgress, signal }: ExportOptions,
-): AsyncGenerator<readonly Book[], void, void> {
-  const found = search === undefined ? catalogue.list({ signal }) : foundBy(search, catalogue, signal);
+async function* linesOf(
+  books: AsyncIterable<Book>,
+  asLine: (book: Book) => string,
+  onProgress: ExportOptions['onProgress'],
+): AsyncGenerator<string, void, void> {
   let count = 0;
-  let books: Book[] = [];
-  for await (const book of found) {
-    books.push(book);
-    if (books.length < BOOKS_AT_ONCE) continue;
-    count += books.length;
-    yield books;
-    books = [];
+  let lines = '';
+  for await (const book of books) {
+    lines += asLine(book);
+    count += 1;
+    if (count % BOOKS_AT_ONCE > 0) continue;
+    yield lines;
+    lines = '';
     onProgress?.(count);
     await nextTask();
   }
-  onProgress?.(count + books.length);
-  yield books;
+  onProgress?.(count);
+  if (lines !== '') yield lines;
 }
 
 async function* foundBy(
@@ -81,13 +82,6 @@ async function* foundBy(
   }
 }
 
-async function* linesOf(
-  chunks: AsyncIterable<readonly Book[]>,
-  asLine: (book: Book) => string,
-): AsyncGenerator<string, void, void> {
-  for await (const books of chunks) if (books.length > 0) yield books.map(asLine).join('');
-}
-
 async function partsOf(chunks: AsyncIterable<string | Uint8Array<ArrayBuffer>>): Promise<BlobPart[]> {
   const parts: Blob[] = [];
   let part: BlobPart[] = [];
@@ -101,13 +95,6 @@ async function partsOf(chunks: AsyncIterable<string | Uint8Array<ArrayBuffer>>):
     length = 0;
   }
   return [...parts, ...part];
-}
-
-/** `2026-11-22`, where the reader is. */
-function today(): string {
-  const now = new Date();
-  const parts = [now.getFullYear(), now.getMonth() + 1, now.getDate()];
-  return parts.map((part) => String(part).padStart(2, '0')).join('-');
 }
 
 /** Lets the browser draw and take input. A timer would make a page in the background wait for a second each time. */

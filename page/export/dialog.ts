@@ -2,7 +2,7 @@
 
 import type { Search } from '../../client/src/search.ts';
 import type { Session } from '../catalogue/session.ts';
-import { find, make } from '../elements/dom.ts';
+import { button, find, make, warning } from '../elements/dom.ts';
 import { ProgressView } from '../elements/progress.ts';
 import { saveFile } from '../elements/save-file.ts';
 import { counted, numberText } from '../elements/text.ts';
@@ -37,21 +37,13 @@ export class ExportDialog {
 
   #choose(search: Search | undefined, count: number | undefined, complaint?: string): void {
     this.#status.textContent = '';
-    const button = (format: ExportFormat, label: string) => {
-      const click = () => void this.#save(search, count, format);
-      return make('button', { type: 'button', class: format === 'csv' && 'primary', click }, label);
-    };
-    const csv = button('csv', 'Save as CSV');
-    const alert = complaint === undefined ? [] : [make('p', { class: 'bad', role: 'alert' }, complaint)];
-    this.#content.replaceChildren(
-      make(
-        'p',
-        {},
-        'The file for Excel opens by a double click; in it, no title becomes a formula, a number or a date. CSV is for other spreadsheets, JSON for other programs. All can be imported again.',
-      ),
-      ...alert,
-      make('footer', {}, button('json', 'Save as JSON'), button('excel', 'Save for Excel'), csv),
-    );
+    const save = (format: ExportFormat) => () => void this.#save(search, count, format);
+    const csv = button('Save as CSV', save('csv'), { class: 'primary' });
+    const others = [button('Save as JSON', save('json')), button('Save for Excel', save('excel'))];
+    const text =
+      'The file for Excel opens by a double click; in it, no title becomes a formula, a number or a date. CSV is for other spreadsheets, JSON for other programs. All can be imported again.';
+    const alert = complaint === undefined ? [] : [warning(complaint)];
+    this.#content.replaceChildren(make('p', {}, text), ...alert, make('footer', {}, ...others, csv));
     csv.focus();
   }
 

@@ -100,8 +100,8 @@ export class CheckStep {
       this.#remarks,
       this.#doubtfulLabel,
       make('label', CHECK, skip, `Leave out books that are here already (same ${same})`),
-      this.#going,
-      make('footer', {}, button('Another file', around.leave), this.#start),
+      // Its text moves no button that the pointer is on: the press that leaves a corrected field begins a check.
+      make('footer', {}, this.#going, button('Another file', around.leave), this.#start),
     ];
     this.#show(true);
   }

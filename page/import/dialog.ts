@@ -53,10 +53,6 @@ export class ImportDialog {
     dialog.addEventListener('close', () => {
       if (!dialog.open) this.#end(); // else it was opened again before this event
     });
-    dialog.addEventListener('drop', ({ dataTransfer }) => {
-      const file = dataTransfer?.files[0];
-      if (file !== undefined) this.open(file);
-    });
     this.#listenToDrops();
     addEventListener('beforeunload', (event) => {
       if (this.#check?.hasCorrections) event.preventDefault();
@@ -73,7 +69,8 @@ export class ImportDialog {
     }
     document.addEventListener('drop', ({ dataTransfer }) => {
       const file = dataTransfer?.files[0];
-      if (file !== undefined && document.querySelector('dialog[open]') === null) this.open(file);
+      const dialog = document.querySelector('dialog[open]') ?? this.#dialog;
+      if (file !== undefined && dialog === this.#dialog) this.open(file);
     });
   }
 
@@ -115,6 +112,7 @@ export class ImportDialog {
     const recent = new RecentImports(this.#imports, (one) => void this.#takeBack(one));
     const input = make('input', {
       type: 'file',
+      class: 'unseen',
       accept: '.csv,.tsv,.tab,.txt,.json,.jsonl,.ndjson,text/csv,text/plain,application/json',
       autofocus: true,
       'aria-labelledby': 'import-choose',
@@ -158,7 +156,7 @@ export class ImportDialog {
         throw new Complaint(code === 'not-text' ? NOT_TEXT : message);
       this.#showCheck(file, known);
     } catch (error) {
-      if (!signal.aborted) this.#chooseFile(messageOf(error));
+      if (!signal.aborted) this.#chooseFile((error as Error).message);
     }
   }
 
@@ -169,7 +167,7 @@ export class ImportDialog {
       signal,
       status: this.#status,
       leave: () => this.#mayLeave() && this.#chooseFile(),
-      fail: (error) => this.#chooseFile(messageOf(error)),
+      fail: (error) => this.#chooseFile((error as Error).message),
       start: (...checked) => void this.#import(...checked),
     });
     this.#check = check;
@@ -194,7 +192,7 @@ export class ImportDialog {
         return;
       } catch (error) {
         if (!view.heading.isConnected) return; // the list of imports says that it is not complete
-        if (await view.askToRepeat(messageOf(error))) continue;
+        if (await view.askToRepeat((error as Error).message)) continue;
         this.#onStored();
         this.#chooseFile();
         return;
@@ -216,7 +214,7 @@ export class ImportDialog {
       if (left > 0) facts.push(`${counted(left, 'book stays', 'books stay')}: changed since the import.`);
       if (view.heading.isConnected) this.#showEnd(facts);
     } catch (error) {
-      if (view.heading.isConnected) this.#chooseFile(messageOf(error));
+      if (view.heading.isConnected) this.#chooseFile((error as Error).message);
     }
   }
 
@@ -262,36 +260,30 @@ export class ImportDialog {
 }
 
 function progressOf(going: Work): Omit<Progress, 'trouble'> {
-  const part = (done: number, total: number, what: string) => {
-    return { done, total, text: `${Math.floor((100 * done) / total)} % of the file is ${what}.` };
-  };
-  const books = (done: number, total: number, end: string) => {
-    return { done, total, text: `${numberText(done)} of ${counted(total, 'book')}${end}` };
-  };
+  const at = (done: number, total: number | undefined, text: string) => ({ done, total, text });
+  const part = (done: number, total: number, what: string) =>
+    at(done, total, `${Math.floor((100 * done) / total)} % of the file is ${what}.`);
+  const books = (done: number, total: number, end: string) =>
+    at(done, total, `${numberText(done)} of ${counted(total, 'book')}${end}`);
   switch (going.phase) {
     case 'sending':
       return part(going.done, going.total, 'sent');
     case 'waiting':
-      return { done: 0, total: undefined, text: 'Waiting for other imports …' };
+      return at(0, undefined, 'Waiting for other imports …');
     case 'reading':
       return part(going.read, going.size, 'read');
     case 'comparing':
-      return { done: 0, total: undefined, text: 'Looking for books that are here already …' };
+      return at(0, undefined, 'Looking for books that are here already …');
     case 'storing': // those of before an interruption are among the books, but no longer new
       return books(going.books, Math.max(going.books, toAdd(going)), ' added.');
     case 'undoing':
       return books(going.done, going.total, '.');
     case 'done':
-      return { done: 1, total: 1, text: '' };
+      return at(1, 1, '');
   }
 }
 
 /** The books of a file that were to be added when it was compared. */
 function toAdd({ figures, options }: ImportReport): number {
   return figures.new + (options.doubtful === 'skip' ? 0 : figures.doubtful);
-}
-
-/** The requests fail with a Complaint. */
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

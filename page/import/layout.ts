@@ -28,7 +28,7 @@ export class LayoutChoice {
   );
   readonly element = make(
     'details',
-    { class: 'layout' },
+    { class: 'layout hint' },
     make('summary', {}, 'The table is read in the wrong way'),
     make('div', {}, make('label', { for: 'import-first-row' }, 'First row'), this.#firstRow),
     make('div', {}, make('label', { for: 'import-delimiter' }, 'Separated by'), this.#delimiter),

@@ -47,7 +47,7 @@ export function remarksOn({ figures, file }: ImportReport): string {
  */
 export function noticesOn({ fault, file, figures, options }: ImportReport, isAsked: boolean): HTMLElement[] {
   const notices: HTMLElement[] = [];
-  const notice = (text: string) => notices.push(make('p', { class: 'notice' }, text));
+  const notice = (text: string) => notices.push(make('p', { class: 'note' }, text));
   const warn = (text: string) => notices.push(warning(text));
   if (isAsked) warn('Is the first row a book, or does it have the names of the columns?');
   if (file === null) warn('Which column is the title? Choose it above the column.');

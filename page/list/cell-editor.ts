@@ -118,16 +118,12 @@ export class CellEditor {
   }
 
   #key(event: KeyboardEvent): void {
-    if (event.key === 'Escape') {
-      event.preventDefault();
-      this.#close('stay');
-    } else if (event.key === 'Enter') {
-      event.preventDefault();
-      this.#finish('stay');
-    } else if (event.key === 'Tab') {
-      event.preventDefault();
-      this.#finish(event.shiftKey ? 'previous' : 'next');
-    }
+    const { key, shiftKey } = event;
+    if (key === 'Escape') this.#close('stay');
+    else if (key === 'Enter') this.#finish('stay');
+    else if (key === 'Tab') this.#finish(shiftKey ? 'previous' : 'next');
+    else return;
+    event.preventDefault();
   }
 
   #complain(reason: string | undefined): void {
@@ -135,9 +131,8 @@ export class CellEditor {
     this.#complaint = undefined;
     const input = this.#input;
     if (input === undefined) return;
-    input.toggleAttribute('aria-invalid', reason !== undefined);
+    input.ariaInvalid = reason === undefined ? null : 'true';
     if (reason === undefined) return;
-    input.setAttribute('aria-invalid', 'true');
     input.setAttribute('aria-describedby', 'complaint');
     this.#complaint = make('span', { id: 'complaint', class: 'complaint', role: 'alert' }, reason);
     input.after(this.#complaint);

@@ -19,6 +19,7 @@ export class Chips {
   #event: string | undefined;
   /** How many books lack something, as counted last. */
   readonly #missing = { 'no-year': 0, 'no-author': 0 };
+  #shown = ALL;
   #counting: ReturnType<typeof setTimeout> | undefined;
 
   /**
@@ -40,17 +41,16 @@ export class Chips {
 
   /** Shows which chips a view has pressed. */
   draw(view: View): void {
-    const year = yearIn(view.words)?.year ?? (view.year === 0 ? undefined : view.year);
+    this.#shown = view;
+    const { words, order, isAuthorless, event } = view;
+    const year = yearIn(words)?.year ?? (view.year || undefined);
     chip('year').textContent = year === undefined ? '' : `Published in ${year}`;
-    press('newest', view.order === '-id');
-    press('no-year', view.year === 0);
-    press('no-author', view.isAuthorless === true);
-    press('year', view.year !== undefined && view.year !== 0);
-    offer('year', year !== undefined);
-    press('event', view.event !== undefined);
-    if (view.event !== this.#event) void this.#nameEvent(view.event);
-    offer('event', view.event !== undefined);
-    for (const name of ['no-year', 'no-author'] as const) offer(name, this.#missing[name] > 0);
+    if (event !== this.#event) void this.#nameEvent(event);
+    offer('newest', order === '-id', true);
+    offer('no-year', view.year === 0, this.#missing['no-year'] > 0);
+    offer('no-author', isAuthorless === true, this.#missing['no-author'] > 0);
+    offer('year', Boolean(view.year), year !== undefined);
+    offer('event', event !== undefined, false);
   }
 
   async #nameEvent(event: string | undefined): Promise<void> {
@@ -80,7 +80,7 @@ export class Chips {
       if (count === undefined) continue;
       this.#missing[name] = count;
       chip(name).textContent = `${numberText(count)} ${text}`;
-      offer(name, count > 0);
+      this.draw(this.#shown);
     }
   }
 }
@@ -89,36 +89,29 @@ function chip(name: ChipName): HTMLElement {
   return find(`[data-chip=${name}]`);
 }
 
-function press(name: ChipName, isPressed: boolean): void {
-  chip(name).ariaPressed = String(isPressed);
-}
-
 /** Shows a chip if it is useful. One that is pressed stays, so that it can be released. */
-function offer(name: ChipName, isUseful: boolean): void {
-  const isPressed = chip(name).ariaPressed === 'true';
-  const isHidden = chip(name).textContent === '' || !(isUseful || isPressed);
-  if (isHidden && chip(name) === document.activeElement) find('#words').focus();
-  chip(name).hidden = isHidden;
+function offer(name: ChipName, isPressed: boolean, isUseful: boolean): void {
+  const one = chip(name);
+  const isHidden = one.textContent === '' || !(isUseful || isPressed);
+  if (isHidden && one === document.activeElement) find('#words').focus();
+  one.ariaPressed = String(isPressed);
+  one.hidden = isHidden;
 }
 
 /** What a chip shows when it is pressed. */
 function viewAfter(name: ChipName, view: View): View {
-  const { event, ...others } = view;
-  const { words, order, year, isAuthorless } = others;
-  const kept = event === undefined ? {} : { event };
+  const { words, order, year, isAuthorless, event } = view;
+  const found = yearIn(words);
   switch (name) {
     case 'newest':
       return { ...view, order: order === '-id' ? ALL.order : '-id' };
     case 'event':
-      return others;
+      return { ...view, event: undefined };
     case 'no-year':
-      return { words, order, ...kept, ...(year !== 0 && { year: 0 }) };
+      return { words, order, event, year: year === 0 ? undefined : 0 };
     case 'no-author':
-      return { words, order, ...kept, ...(!isAuthorless && { isAuthorless: true }) };
-    case 'year': {
-      const found = yearIn(words);
-      if (found === undefined) return { words, order, ...kept };
-      return { words: found.others, order, ...kept, year: found.year };
-    }
+      return { words, order, event, isAuthorless: isAuthorless ? undefined : true };
+    case 'year':
+      return { words: found?.others ?? words, order, event, year: found?.year };
   }
 }

@@ -1,9 +1,10 @@
 // Owns: the status of the catalogue: the number of books, the fields that they lack, and the latest books. Each figure
 // leads to its books.
 
+import type { Book } from '../../client/src/book.ts';
 import type { BookCatalogue } from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
-import { AS_IT_IS, find, make } from '../elements/dom.ts';
+import { AS_IT_IS, button, find, make } from '../elements/dom.ts';
 import { bookText, numberText } from '../elements/text.ts';
 import { ALL, searchesOf, type View } from './view.ts';
 
@@ -34,33 +35,24 @@ export async function showFigures(session: Session, open: (view: View) => void):
     dialog.close();
     open(view);
   };
-  const figure = (value: string, words: string, view: View) =>
-    make(
-      'li',
-      {},
-      make('button', { type: 'button', click: follow(view) }, make('b', {}, value), ` ${words}`),
-    );
+  const figure = (count: number | undefined, words: string, view: View) => {
+    const value = make('b', {}, count === undefined ? 'many' : numberText(count));
+    return make('li', {}, make('button', { type: 'button', click: follow(view) }, value, ` ${words}`));
+  };
+  const line = (book: Book) =>
+    make('li', {}, button(bookText(book), follow(NEWEST), { ...AS_IT_IS, class: 'link' }));
   try {
     await session.call(async (catalogue) => {
       const all = await countOf(catalogue, ALL);
       const yearless = await countOf(catalogue, WITHOUT_YEAR);
       const authorless = await countOf(catalogue, WITHOUT_AUTHOR);
       const { books } = await catalogue.page({ sort: '-id', limit: LATEST });
-      const number = (count: number | undefined) => (count === undefined ? 'many' : numberText(count));
       list.replaceChildren(
-        figure(number(all), all === 1 ? 'book' : 'books', ALL),
-        figure(number(yearless), 'without a year', WITHOUT_YEAR),
-        figure(number(authorless), 'without an author', WITHOUT_AUTHOR),
+        figure(all, all === 1 ? 'book' : 'books', ALL),
+        figure(yearless, 'without a year', WITHOUT_YEAR),
+        figure(authorless, 'without an author', WITHOUT_AUTHOR),
       );
-      latest.replaceChildren(
-        ...books.map((book) =>
-          make(
-            'li',
-            {},
-            make('button', { ...AS_IT_IS, type: 'button', click: follow(NEWEST) }, bookText(book)),
-          ),
-        ),
-      );
+      latest.replaceChildren(...books.map(line));
     });
   } catch {
     list.replaceChildren(make('li', {}, session.trouble || 'The catalogue does not answer.'));

@@ -153,13 +153,6 @@ export class Grid {
     this.#show(this.#active.index, this.#active.column);
   }
 
-  /** Shows a place in the middle of the list, with the focus on it. */
-  goTo(index: number): void {
-    this.#scroll.moveTo((index + 0.5) * this.#rowHeight - this.#body.clientHeight / 2);
-    this.#render();
-    this.#show(index, 0);
-  }
-
   #render(isLong = false): void {
     const { total } = this.#shelf;
     const visible = Math.ceil(this.#body.clientHeight / this.#rowHeight);
@@ -254,18 +247,16 @@ export class Grid {
     const action = target.closest<HTMLElement>('[data-row-action]')?.dataset.rowAction;
     const cell = place.row.cells[place.column];
     if (action !== undefined) this.#act(action, place.row.index, book);
-    else if (isOnPhone()) this.#open(book);
-    else if (cell !== undefined && cell === this.#pressed) this.#edit(place.row.index, place.column);
+    else if (isOnPhone() || (cell !== undefined && cell === this.#pressed))
+      this.#edit(place.row.index, place.column);
   }
 
   #act(action: string, index: number, book: Book): void {
     const { corrects } = this.#events.stateOf(book) ?? {};
     if (action === 'edit') this.#edit(index, 0);
     else if (action === 'history') this.#events.history(book);
-    else if (action === 'settle' && corrects !== undefined) {
-      if (isOnPhone()) this.#open(book);
-      else this.#edit(index, FIELDS.indexOf(corrects));
-    } else {
+    else if (action === 'settle' && corrects !== undefined) this.#edit(index, FIELDS.indexOf(corrects));
+    else {
       if (action === 'delete') this.#events.delete(book);
       else this.#events.settle(book);
       this.#show(index, ACTIONS); // its button has been replaced
@@ -292,8 +283,7 @@ export class Grid {
       return; // the button's own
     } else if (book !== undefined && column !== ACTIONS && (key === 'Enter' || key === 'F2')) {
       event.preventDefault();
-      if (isOnPhone()) this.#open(book);
-      else this.#edit(index, column);
+      this.#edit(index, column);
     } else if (book !== undefined && (key === 'Delete' || (key === 'Backspace' && isCommand))) {
       event.preventDefault();
       if (this.#isChangeable(book)) this.#events.delete(book);
@@ -302,24 +292,23 @@ export class Grid {
     }
   }
 
-  #open(book: Book): void {
-    if (this.#isChangeable(book)) this.#events.open(book);
-  }
-
   #isChangeable(book: Book): boolean {
     const kind = this.#events.stateOf(book)?.kind;
     return kind !== 'deleted' && kind !== 'changed';
   }
 
+  /** Makes a field of a cell, or opens the book where there is no room for fields. */
   #edit(index: number, column: number): void {
     this.#show(index, column);
     const field = FIELDS[column];
     const row = this.#rows.get(index);
     const cell = row?.cells[column];
     const book = row?.book;
-    if (field === undefined || cell === undefined || book === undefined) return;
+    if (book === undefined) return;
     if (this.#events.stateOf(book)?.kind === 'changed') this.#events.settle(book); // this comes first
     if (!this.#isChangeable(book)) return;
+    if (isOnPhone()) return void this.#events.open(book);
+    if (field === undefined || cell === undefined) return;
     this.#editor.open({
       cell,
       text: fieldText(book, field),

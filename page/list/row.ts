@@ -52,8 +52,7 @@ export class Row {
       const isMissing = book !== undefined && text === '';
       shown.classList.toggle('missing', isMissing);
       shown.classList.toggle('refused', refused !== undefined);
-      if (refused === undefined) cells[column]?.removeAttribute('aria-invalid');
-      else cells[column]?.setAttribute('aria-invalid', 'true');
+      (cells[column] as HTMLElement).ariaInvalid = refused === undefined ? null : 'true';
       if (isMissing) shown.textContent = NO_VALUE[field];
       else fillMarked(shown, text, field === 'year' ? [] : wanted);
     }
@@ -96,7 +95,7 @@ export class Row {
   }
 }
 
-/** Whether rows have two lines, and no room for fields and buttons (page.css). */
+/** Whether rows have two lines, and no room for fields and buttons (list.css). */
 export function isOnPhone(): boolean {
   return matchMedia('(max-width: 40rem)').matches;
 }

@@ -12,11 +12,11 @@ export interface View {
   readonly words: string;
   readonly order: Order;
   /** Only books of this year; 0 is those without one. */
-  readonly year?: number;
+  readonly year?: number | undefined;
   /** Only books without an author. */
-  readonly isAuthorless?: true;
+  readonly isAuthorless?: true | undefined;
   /** Only books that an event of the log has changed, by its name. */
-  readonly event?: string;
+  readonly event?: string | undefined;
 }
 
 export const ALL: View = { words: '', order: 'author' };
