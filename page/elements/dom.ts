@@ -22,7 +22,9 @@ export function refocus(): void {
 export async function ask(dialog: HTMLDialogElement): Promise<string> {
   dialog.returnValue = '';
   dialog.showModal();
-  await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
+  // The event of an earlier closing may come late.
+  do await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
+  while (dialog.open);
   return dialog.returnValue;
 }
 
