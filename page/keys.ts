@@ -14,6 +14,14 @@ type Keys = Record<'search' | 'undo' | 'redo' | 'add' | 'log' | 'history' | 'exp
 export function listenToKeys(keys: Keys): void {
   leaveKeysToInputMethods();
   keepUndoInField();
+  /** The field in which something was typed since it got the focus: it undoes that. */
+  let typed: EventTarget | null = null;
+  addEventListener('focusin', () => {
+    typed = null;
+  });
+  addEventListener('input', ({ target }) => {
+    typed = target;
+  });
   addEventListener('keydown', (event) => {
     if (document.querySelector('dialog[open]') !== null || isWithAltGr(event)) return;
     const { key, altKey, shiftKey } = event;
@@ -21,7 +29,7 @@ export function listenToKeys(keys: Keys): void {
     const letter = isCommand || altKey ? letterOf(event) : '';
     const isRedo = isCommand && letter === (shiftKey ? 'z' : 'y');
     if (isRedo || (isCommand && letter === 'z')) {
-      if (isField(event.target)) return;
+      if (isField(event.target) && (event.target.id !== 'words' || event.target === typed)) return;
       if (!event.repeat) keys[isRedo ? 'redo' : 'undo'](); // a press for each
     } else if (shiftKey) return;
     else if (isCommand && letter === 'k') keys.search();

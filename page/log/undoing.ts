@@ -21,22 +21,34 @@ export class Undoing {
   constructor(log: Log, undo: Undo) {
     this.#log = log;
     this.#undo = undo;
+    find('#log').addEventListener('close', () => this.#status.replaceChildren());
   }
 
   /** Says something at an element. */
   say(text: string, at: HTMLElement): void {
     if (this.isRunning) return;
     at.append(this.place);
-    this.place.replaceChildren(make('p', { class: 'hint' }, text));
+    this.#show(make('p', { class: 'hint' }, text));
     this.#status.textContent = text;
+  }
+
+  #show(...parts: readonly Element[]): void {
+    this.place.replaceChildren(...parts);
+    this.place.scrollIntoView({ block: 'nearest' });
   }
 
   /**
    * @param name of the changes, for people.
    * @param at the element that gets the question and the progress.
+   * @param isImport whether all the books are removed.
    * @returns the outcome; undefined if nothing was undone.
    */
-  async run(request: UndoRequest, name: string, at: HTMLElement): Promise<string | undefined> {
+  async run(
+    request: UndoRequest,
+    name: string,
+    at: HTMLElement,
+    isImport: boolean,
+  ): Promise<string | undefined> {
     if (this.isRunning) return undefined; // one after the other
     this.say('Checking …', at);
     this.isRunning = true;
@@ -44,11 +56,13 @@ export class Undoing {
       const check = await this.#log.checkUndo(request);
       if ('beginning' in check) throw new Error(sinceText(check.beginning));
       const isOne = check.books === 1 && check.undone === 1 && request.since === undefined;
-      const asked = request.since === undefined ? questionOf(check) : `${name}: ${questionOf(check)}`;
-      if (!isOne && !(await this.#ask(asked, check.undone > 0))) return undefined;
+      const question = questionOf(check, isImport);
+      const asked = request.since === undefined ? question : `${name}: ${question}`;
+      const isPossible = check.undone > 0 || check.checked < check.books;
+      if (!isOne && !(await this.#ask(asked, isPossible))) return undefined;
       return outcomeText(await this.#carryOut(request, name));
     } catch (error) {
-      this.place.replaceChildren(warning((error as Error).message));
+      this.#show(warning((error as Error).message));
       return undefined;
     } finally {
       this.isRunning = false;
@@ -56,7 +70,7 @@ export class Undoing {
   }
 
   async #ask(text: string, isPossible: boolean): Promise<boolean> {
-    this.place.replaceChildren(make('p', { id: 'log-question' }, text));
+    this.#show(make('p', { id: 'log-question' }, text));
     this.#status.textContent = text;
     if (!isPossible) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
@@ -72,7 +86,7 @@ export class Undoing {
 
   #carryOut(request: UndoRequest, name: string): Promise<TakenBack> {
     const view = new ProgressView('Undo', this.#status);
-    this.place.replaceChildren(...view.parts);
+    this.#show(...view.parts);
     view.heading.focus();
     let going = { done: 0, total: undefined as number | undefined, text: '' };
     const onProgress = (done: number, total: number) => {
@@ -84,12 +98,16 @@ export class Undoing {
   }
 }
 
-function questionOf({ books, checked, undone, left }: UndoCheck): string {
-  const stays = stayText(left.length);
-  if (undone === 0) return stays || 'There is nothing to undo.';
-  const will = counted(Math.round((books / checked) * undone), 'book');
-  const about = checked < books ? 'About ' : '';
-  return `${about}${will} will be as before. ${stays && `${stays} `}Undo?`;
+/** The first books do not show how many of the others an undo changes. */
+function questionOf({ books, checked, undone, left }: UndoCheck, isImport: boolean): string {
+  const isWhole = checked === books;
+  if (isWhole && undone === 0) return stayText(left.length) || 'There is nothing to undo.';
+  const isAny = !isWhole && undone === checked;
+  const added = undone > 1 ? '; those that were added will be removed' : '';
+  const will = `${counted(isAny ? books : undone, 'book')} will be ${isImport ? 'removed' : `as before${added}`}.`;
+  const scope = isAny ? 'Up to ' : isWhole ? '' : `Of the first ${numberText(checked)} books, `;
+  const rest = isAny || isWhole ? '' : `${counted(books - checked, 'book was', 'books were')} not checked.`;
+  return [`${scope}${will}`, stayText(left.length), rest, 'Undo?'].filter(Boolean).join(' ');
 }
 
 function outcomeText({ undone, left }: TakenBack): string {

@@ -75,7 +75,7 @@ export class WhatChanged {
     const link = (label: string, click: () => void) =>
       button(label, click, { class: 'link', 'aria-label': `${label}: ${text}` });
     const show = link('Show', () => void this.#show(event, name, line));
-    const undo = link('Undo', () => void this.#undo({ event: name }, text, line));
+    const undo = link('Undo', () => void this.#undo({ event: name }, text, line, event.kind === 'import'));
     const [from, until] = [timeText(event.at), timeText(event.until)];
     const time = make(
       'time',
@@ -121,9 +121,9 @@ export class WhatChanged {
     showMessage(`${text} are not here now: “What changed” lists them.`);
   }
 
-  async #undo(request: UndoRequest, name: string, line: HTMLElement): Promise<void> {
+  async #undo(request: UndoRequest, name: string, line: HTMLElement, isImport = false): Promise<void> {
     const pressed = document.activeElement as HTMLElement | null;
-    const outcome = await this.#undoing.run(request, name, line);
+    const outcome = await this.#undoing.run(request, name, line, isImport);
     if (outcome === undefined) {
       if (!line.contains(document.activeElement)) pressed?.focus();
     } else if (dialog.open && this.#undoing.place.isConnected) this.#begin(outcome);
@@ -135,7 +135,8 @@ export class WhatChanged {
     const submit = (event: Event) => {
       event.preventDefault();
       const time = new Date(field.value);
-      void this.#undo({ since: time }, `All changes since ${momentText(time)} (${agoText(time)})`, form);
+      if (time.getTime() > Date.now()) this.#undoing.say('This time is in the future.', form);
+      else void this.#undo({ since: time }, `All changes since ${momentText(time)} (${agoText(time)})`, form);
     };
     const label = make('label', { for: field.id }, 'Go back to this time');
     const check = make('button', { type: 'submit' }, 'Check');

@@ -80,7 +80,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await shown(page, ['A', 'B', ...ALL]);
     await openLog(page, imported);
     await press(page, `Undo: ${imported}`);
-    await said(page, '2 books will be as before. Undo?');
+    await said(page, '2 books will be removed. Undo?');
     await press(page, 'Undo');
     await noted(page, '2 books are as before.');
     await shown(page, ALL);
@@ -120,7 +120,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await goTo('Undo: Imported one.csv, 1 book');
     await noted(page, '1 book is as before.');
     await goTo('Undo: Imported two.csv, 2 books');
-    await said(page, '1 book will be as before. 1 book stays as it is: it was changed later. Undo?');
+    await said(page, '1 book will be removed. 1 book stays as it is: it was changed later. Undo?');
     await focused(dialog(page).getByRole('button', { name: 'Undo', exact: true }));
     await page.keyboard.press('Enter');
     await noted(page, '1 book is as before. 1 book stays as it is: it was changed later.');
@@ -128,6 +128,22 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await said(page, '1 book stays as it is: it was changed later.');
     await page.keyboard.press('Escape');
     await shown(page, ['C']);
+  });
+
+  test('of a large import, the question says what is checked, and does not guess the rest', async (context) => {
+    const { page, client, service } = await openCatalogue(context, { books: [] });
+    await importBooks(client, 'large.csv', ...Array.from({ length: 10_002 }, (_, at) => `Book ${at}`));
+    const imported = 'Imported large.csv, 10,002 books';
+    await openLog(page, imported);
+    await press(page, `Undo: ${imported}`);
+    await said(page, 'Up to 10,002 books will be removed. Undo?');
+    await press(page, 'Cancel');
+    await executeOn(service.dbUrl, 'delete from books where id <= 10000');
+    await press(page, `Undo: ${imported}`);
+    await said(page, 'Of the first 10,000 books, 0 books will be removed. 2 books were not checked. Undo?');
+    await press(page, 'Undo');
+    await noted(page, '2 books are as before.');
+    assert.deepEqual(await client.list(), []);
   });
 
   test('older events and more books come when a person asks for them', async (context) => {
@@ -212,13 +228,15 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
       await dialog(page).getByLabel('Go back to this time').fill(time.toISOString().slice(0, 16));
       await page.keyboard.press('Enter');
     };
+    await goTo(-1);
+    await said(page, 'This time is in the future.');
     await goTo(3);
     await page
       .getByRole('alert')
       .getByText(/^The log of changes begins on .+ \d{4}, \d\d:\d\d\.$/)
       .waitFor();
     await goTo(1);
-    await said(page, '(1 hour ago): 2 books will be as before. Undo?');
+    await said(page, '(1 hour ago): 2 books will be as before; those that were added will be removed. Undo?');
     await press(page, 'Undo');
     await noted(page, '2 books are as before.');
     await page.keyboard.press('Escape');
