@@ -14,13 +14,10 @@ type Keys = Record<'search' | 'undo' | 'redo' | 'add' | 'log' | 'history' | 'exp
 export function listenToKeys(keys: Keys): void {
   leaveKeysToInputMethods();
   keepUndoInField();
-  /** The field in which something was typed since it got the focus: it undoes that. */
-  let typed: EventTarget | null = null;
-  addEventListener('focusin', () => {
-    typed = null;
-  });
+  /** Whether something was typed in the search: the field undoes that. */
+  let isTyped = false;
   addEventListener('input', ({ target }) => {
-    typed = target;
+    isTyped ||= isSearch(target);
   });
   addEventListener('keydown', (event) => {
     if (document.querySelector('dialog[open]') !== null || isWithAltGr(event)) return;
@@ -29,7 +26,7 @@ export function listenToKeys(keys: Keys): void {
     const letter = isCommand || altKey ? letterOf(event) : '';
     const isRedo = isCommand && letter === (shiftKey ? 'z' : 'y');
     if (isRedo || (isCommand && letter === 'z')) {
-      if (isField(event.target) && (event.target.id !== 'words' || event.target === typed)) return;
+      if (isField(event.target) && (isTyped || !isSearch(event.target))) return;
       if (!event.repeat) keys[isRedo ? 'redo' : 'undo'](); // a press for each
     } else if (shiftKey) return;
     else if (isCommand && letter === 'k') keys.search();
@@ -40,4 +37,8 @@ export function listenToKeys(keys: Keys): void {
     else return;
     event.preventDefault();
   });
+}
+
+function isSearch(target: EventTarget | null): boolean {
+  return isField(target) && target.id === 'words';
 }

@@ -114,6 +114,7 @@ export async function startService(
   }
   if (page instanceof PortRefused) log.warn(`${page.message} The service runs without the page.`);
   const pageUrl = page instanceof PortRefused ? undefined : page;
+  if (config.history !== undefined) void catalogue.continueAll().catch(() => {}); // requests report it
   const served = [app.service, ...(pageUrl === undefined ? [] : [app.page])];
 
   const measurement = measureProcess(log, times.metrics);

@@ -41,7 +41,7 @@ import {
   weightOfAnswer,
 } from './store.ts';
 import { Turns } from './turns.ts';
-import { isDone, Undo, type UndoOutcome, type UndoProgress } from './undo.ts';
+import { isDone, progressOf, Undo, type UndoOutcome, type UndoProgress } from './undo.ts';
 
 /**
  * Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with the longest
@@ -51,6 +51,9 @@ const GATHERED = { size: 512, weight: HEAVY, inFlight: 1 };
 
 /** The most books that are looked at before an undo. */
 const LOOKED_AT = 10_000;
+
+/** Undos that are looked at when the service starts. */
+const NEWEST_UNDOS = 100;
 
 export class Catalogue {
   readonly #store: Store;
@@ -213,6 +216,14 @@ export class Catalogue {
   /** Continues an undo that is not complete, unless this process does that already. */
   continue(number: number): void {
     void this.#continue(new Undo(this.#store.log, number));
+  }
+
+  /** Continues the undos whose processes have ended. If another process carries one out, their parts follow one after the other. */
+  async continueAll(): Promise<void> {
+    for (const event of await this.#read((log) => log.events.undos(NEWEST_UNDOS))) {
+      const progress = progressOf(event);
+      if (progress !== undefined && !isDone(progress)) this.continue(event.number);
+    }
   }
 
   async #continue(undo: Undo): Promise<void> {

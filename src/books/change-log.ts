@@ -127,6 +127,8 @@ export interface Restored {
 export interface EventsReader {
   /** Imports and undos that have changed books, the newest first. @param before the number of one: those before it. */
   newest(before: number | undefined, most: number): Promise<readonly CatalogueEvent[]>;
+  /** The newest undos, also those that have changed no book yet. */
+  undos(most: number): Promise<readonly CatalogueEvent[]>;
   /** The newest single changes before a time, the newest first. */
   singleChanges(before: number, most: number): Promise<readonly SingleChange[]>;
   /**

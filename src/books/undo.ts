@@ -182,7 +182,9 @@ export class Undo {
       const event = await log.resume(this.number);
       const work = workOf(event);
       if (event === undefined || work === undefined) return undefined;
-      return await takeBack(log, event, work, ids, PART);
+      if (work.checked < work.books) return await takeBack(log, event, work, ids, PART);
+      await log.end(this.number, 0);
+      return progressOf(event);
     }, deadline);
   }
 }
@@ -221,6 +223,7 @@ async function beginStep(
   once: Once | undefined,
 ): Promise<UndoProgress | Known> {
   if (once !== undefined && !(await log.claim(once))) return (await knownFor(log, once)) ?? 'conflict';
+  const isEnded = 'event' in selection && (await endUndo(log, selection.event));
   if (planned.count === 0) return NOTHING;
   const { number, before } = await log.begin('undo', null);
   if (once !== undefined) await log.keep(once.key, [number]);
@@ -228,12 +231,21 @@ async function beginStep(
   const mayHaveImport = 'event' in selection || 'since' in selection;
   const isImport =
     mayHaveImport && (await log.imports.close('event' in selection ? selection.event : undefined));
-  const ids = isImport ? await log.booksOf(selection) : planned;
+  const ids = isImport || isEnded ? await log.booksOf(selection) : planned;
   const books = ids.count;
   const bounded = 'since' in selection ? { ...selection, before } : selection;
   const work: UndoWork = { selection: bounded, books, checked: 0, through: 0, left: [], changedLater: 0 };
   const bounds = books > STEP.books ? { ...STEP, books: 0 } : STEP;
   return await takeBack(log, { number, books: 0 }, work, ids, bounds);
+}
+
+/** Ends an undo that is taken back before it is complete. @returns whether it was such a one. */
+async function endUndo(log: LogWriter, number: number): Promise<boolean> {
+  if (workOf(await log.event(number)) === undefined) return false;
+  const work = workOf(await log.resume(number));
+  const isOpen = work !== undefined && work.checked < work.books;
+  await log.end(number, 0, isOpen ? { ...work, books: work.checked } : undefined);
+  return isOpen;
 }
 
 /** Takes the changes of the next books back, within bounds. */

@@ -21,6 +21,7 @@ const CELL = new Field('');
 const listeners = {
   keydown: [] as ((event: object) => void)[],
   beforeinput: [] as ((event: object) => void)[],
+  input: [] as ((event: object) => void)[],
 };
 const page = { activeElement: LIST as object, querySelector: () => null };
 Object.assign(globalThis, {
@@ -149,7 +150,7 @@ test('Option and AltGr type what they type, but Option N adds where nothing is w
 test('undo and redo are one change a press, and in a field the field’s own; pasting and other keys are the browser’s', () => {
   for (const [key, code, held, target, expected] of [
     ['z', 'KeyZ', 'CR', LIST, 'nothing'],
-    ['z', 'KeyZ', 'C', SEARCH, '-'],
+    ['z', 'KeyZ', 'C', SEARCH, 'undo'],
     ['я', 'KeyZ', 'C', CELL, '-'],
     ['Z', 'KeyZ', 'CS', LIST, 'redo'],
     ['Я', 'KeyZ', 'MS', LIST, 'redo'],
@@ -166,6 +167,16 @@ test('undo and redo are one change a press, and in a field the field’s own; pa
     ['F1', 'F1', '', LIST, 'explain'],
   ] as const) {
     assert.equal(press(key, code, held, target), expected, `${held} ${key}`);
+  }
+});
+
+test('in the search, undo is the field’s own once something was typed there', () => {
+  for (const [target, expected] of [
+    [CELL, 'undo'],
+    [SEARCH, '-'],
+  ] as const) {
+    for (const listener of listeners.input) listener({ target });
+    assert.equal(press('z', 'KeyZ', 'C', SEARCH), expected, target.id);
   }
 });
 

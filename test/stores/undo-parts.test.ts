@@ -133,7 +133,7 @@ for (const store of STORES) {
       assert.ok(undone === BOOKS || undone === BOOKS - 1, `${undone}`); // it was changed before or after
     });
 
-    for (const way of ['by its number', 'by its key'])
+    for (const way of ['by its number', 'by its key', 'when a service starts'])
       test(`rule H5: an undo that was killed has taken back whole parts, and continues ${way}`, async () => {
         const first = await startServiceProcess(await store.freshUrl());
         const { dbUrl } = first;
@@ -144,22 +144,44 @@ for (const store of STORES) {
         await makeEarlier(dbUrl, 1, 'title is null');
         const body = { since: new Date(Date.parse(newest.at) - 60_000).toISOString() };
         const request = { body, headers: { 'idempotency-key': 'once' } };
+        const others = way === 'when a service starts' ? undefined : await startTestService(dbUrl);
         const { event } = (await first.client.request('POST', '/undo', request)).data;
         await waitUntil(async () => (await eventOf(first.client, event)).books > 0);
         first.process.kill('SIGKILL');
-        const { client } = await startTestService(dbUrl);
-        const { books: undone, undo } = await eventOf(client, event);
-        assert.equal((await client.list()).length, undone);
-        assert.equal(undo?.checked, undone);
-        const continued = await (way === 'by its key'
-          ? client.request('POST', '/undo', request)
-          : client.request('POST', `/event/${event}`));
-        if (undone < BOOKS)
-          assert.deepEqual([continued.status, continued.message], [202, 'Undo in progress']);
+        const [left] = await executeOn(
+          dbUrl,
+          'select (select count(*) from books) - (select books from book_events) as books',
+        );
+        assert.equal(Number(left?.books), 0);
+        const { client } = others ?? (await startTestService(dbUrl));
+        if (way === 'by its number') await client.request('POST', `/event/${event}`);
+        if (way === 'by its key') await client.request('POST', '/undo', request);
         await untilDone(client, event);
         assertSame(await client.list(), books);
         assert.equal((await client.request('POST', `/event/${event}`)).status, 200);
+        const again = await client.request('POST', '/undo', request);
+        assert.deepEqual([again.status, again.data.undone], [200, BOOKS]);
       });
+
+    test('rule H7: an undo that is itself taken back before it is complete ends there', async (context) => {
+      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      await executeOn(dbUrl, STORE_BOOKS[store.name]);
+      const books = await client.list();
+      const begun = await client.request('POST', '/undo', { body: { since: '2020-01-01T00:00:00Z' } });
+      const { event } = begun.data;
+      await waitUntil(async () => (await eventOf(client, event)).books > 0);
+      const back = await client.request('POST', '/undo', { body: { event } });
+      const complete = async (number: number) => {
+        const { undo } = await eventOf(client, number);
+        return undo?.checked === undo?.books;
+      };
+      const number = back.data.event ?? back.data.change;
+      await waitUntil(async () => (await complete(event)) && (await complete(number)));
+      assertSame(await client.list(), books);
+      const [one, two] = [await eventOf(client, event), await eventOf(client, number)];
+      assert.equal(one.undo?.checked, two.books);
+    });
 
     test('rule H5: a command that was killed is continued by its number', async (context) => {
       const { client, dbUrl, stop } = await startTestService(await store.freshUrl());

@@ -23,6 +23,7 @@ const NEWEST_EVENTS = `${EVENTS}
   and books > 0 and ($3::bigint is null or (book_events.at, number) < (
     select at, number from book_events where place = $1 and number = $3
   )) order by book_events.at desc, number desc limit $2`;
+const NEWEST_UNDOS = `${EVENTS} and kind = 'undo' order by number desc limit $2`;
 
 const SINGLES = `
   select ${milliseconds('at')} as at, book as first, last from book_log
@@ -82,6 +83,10 @@ export class PostgresEvents implements EventsReader {
 
   newest(before: number | undefined, most: number): Promise<readonly CatalogueEvent[]> {
     return this.#query<CatalogueEvent>(NEWEST_EVENTS, [this.#shards.first, most, before]);
+  }
+
+  undos(most: number): Promise<readonly CatalogueEvent[]> {
+    return this.#query<CatalogueEvent>(NEWEST_UNDOS, [this.#shards.first, most]);
   }
 
   async singleChanges(before: number, most: number): Promise<readonly SingleChange[]> {

@@ -21,6 +21,7 @@ export const EVENTS = 'select number, kind, at, name, books, work from book_even
 const NEWEST_EVENTS = `${EVENTS}
   where books > 0 and ($before is null or (at, number) < (select at, number from book_events where number = $before))
   order by at desc, number desc limit $most`;
+const NEWEST_UNDOS = `${EVENTS} where kind = 'undo' order by number desc limit ?`;
 const SINGLES = `
   select at, book as first, last from book_log where ${IS_SINGLE} and at < ? and last - book < ${RUN} order by at desc limit ?`;
 /** Each step is as long as possible, so that it reads few of many changes. */
@@ -43,6 +44,12 @@ export class SqliteEvents implements EventsReader {
   async newest(before: number | undefined, most: number): Promise<readonly CatalogueEvent[]> {
     const rows = this.#prepare(NEWEST_EVENTS).all({ before: before ?? null, most });
     return rows.map((row) => eventOf(row) as CatalogueEvent);
+  }
+
+  async undos(most: number): Promise<readonly CatalogueEvent[]> {
+    return this.#prepare(NEWEST_UNDOS)
+      .all(most)
+      .map((row) => eventOf(row) as CatalogueEvent);
   }
 
   async singleChanges(before: number, most: number): Promise<readonly SingleChange[]> {
