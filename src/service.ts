@@ -101,6 +101,7 @@ export async function startService(
     isNew: store.isNew,
     books: await store.books.countUpTo(COUNTED + 1).catch(() => undefined),
   };
+  if (config.history !== undefined) await catalogue.continueAll().catch(() => {}); // requests report it
   let url: string;
   let page: string | PortRefused | undefined;
   try {
@@ -114,7 +115,7 @@ export async function startService(
   }
   if (page instanceof PortRefused) log.warn(`${page.message} The service runs without the page.`);
   const pageUrl = page instanceof PortRefused ? undefined : page;
-  if (config.history !== undefined) void catalogue.continueAll().catch(() => {}); // requests report it
+
   const served = [app.service, ...(pageUrl === undefined ? [] : [app.page])];
 
   const measurement = measureProcess(log, times.metrics);

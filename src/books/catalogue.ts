@@ -220,7 +220,8 @@ export class Catalogue {
 
   /** Continues the undos whose processes have ended. If another process carries one out, their parts follow one after the other. */
   async continueAll(): Promise<void> {
-    for (const event of await this.#read((log) => log.events.undos(NEWEST_UNDOS))) {
+    const read = (log: LogReader) => log.events.undos(NEWEST_UNDOS);
+    for (const event of await this.#store.log.read(read, performance.now() + this.#times.deadline)) {
       const progress = progressOf(event);
       if (progress !== undefined && !isDone(progress)) this.continue(event.number);
     }

@@ -217,7 +217,7 @@ function testPostgres(): void {
     const hosts = [await TcpProxy.to(database.href), await TcpProxy.to(database.href)];
     const names = hosts.map(({ proxy }) => `127.0.0.1:${proxy.port}`).join();
     const dbUrl = database.href.replace(database.host, names);
-    const { client, operations } = await start(dbUrl, { FIND: 'off' });
+    const { client, operations } = await start(dbUrl, { FIND: 'off', HISTORY: 'off' });
     const read = async () => (await client.request('GET', '/book/1')).status;
     assert.equal(await read(), 404);
     const healthy = await scrape(operations);

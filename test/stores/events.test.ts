@@ -252,7 +252,9 @@ for (const store of STORES) {
       const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
       context.after(stop);
       const body = `title\n${Array.from({ length: 50_000 }, (_, at) => `Book ${50_000 - at}`).join('\n')}`;
-      await client.request('POST', '/import', { body: Buffer.from(body) });
+      const { data } = await client.request('POST', '/import', { body: Buffer.from(body) });
+      const stored = () => client.request('GET', `/import/${data.import}`);
+      await waitUntil(async () => (await stored()).data.state === 'stored'); // it may take longer than its answer
       await executeOn(dbUrl, 'update books set year = year + 1 where id % 10 = 0');
       const event = (await eventsOf(client)).find(({ kind }) => kind === 'changes')?.event;
       await waitUntil(async () => {
