@@ -20,6 +20,7 @@ export type NotChecked = `no ${Part}` | '--store-may-be-written' | '--secret' | 
 const PARTS: Readonly<Record<Part, readonly [method: string, path: string]>> = {
   'log of changes': ['GET', '/changes'],
   imports: ['POST', '/import'],
+  sessions: ['DELETE', '/session'],
 };
 
 /** So many rules in a row whose requests are not answered in time end the run: each takes half a minute. */

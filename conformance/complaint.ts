@@ -76,8 +76,8 @@ export function expect(holds: boolean, sentence: string, answer: Evidence = NOTH
 function withoutSecrets(text: string): string {
   return text
     .replace(/\beyJ[\w-]{9,}\.[\w-]*(?:\.[\w-]*)?/g, (token) => `${token.slice(0, 12)}…`)
-    .replace(/^(authorization: *.{0,12}).*$/gim, '$1…')
-    .replace(/("password" *: *)"(?:[^"\\]|\\.)*"?/g, '$1"…"');
+    .replace(/^((?:authorization|session-key|cookie): *.{0,12}).*$/gim, '$1…')
+    .replace(/("(?:password|key)" *: *)"(?:[^"\\]|\\.)*"?/g, '$1"…"');
 }
 
 const NOTHING: Evidence = { request: '', received: '' };

@@ -7,6 +7,7 @@ import { titleOf } from './rule.ts';
 const REASONS: Readonly<Record<NotChecked, string>> = {
   'no log of changes': 'because the service has no log of changes',
   'no imports': 'because the service has no imports',
+  'no sessions': 'because sessions are of the port of the page',
   '--store-may-be-written': 'without --store-may-be-written',
   '--secret': 'without --secret',
   stopped: 'after the stop',

@@ -5,8 +5,8 @@ import type { Service } from './service.ts';
 /** core: the part of the contract that every implementation has. full: all of docs/contract.md. */
 export type Level = 'core' | 'full';
 
-/** What a service may lack: the log of changes (rule H6), or imports, which came with version 1.1. */
-export type Part = 'log of changes' | 'imports';
+/** What a service may lack: the log of changes (rule H6); imports, which came with version 1.1; sessions, which only the page's port has. */
+export type Part = 'log of changes' | 'imports' | 'sessions';
 
 /**
  * @param isFull also checks what only the level full demands.
@@ -42,10 +42,11 @@ function rulesOf(level: Level, ...needs: readonly Part[]) {
 
 export const core = rulesOf('core');
 export const full = rulesOf('full');
-/** Those of the level full that are about the log of changes, about imports, or about both. */
+/** Those of the level full that are about the log of changes, about imports, about both, or about sessions. */
 export const ofLog = rulesOf('full', 'log of changes');
 export const ofImports = rulesOf('full', 'imports');
 export const ofBoth = rulesOf('full', 'imports', 'log of changes');
+export const ofSessions = rulesOf('full', 'sessions');
 
 /** Such as `D1: removes the book, and a later GET returns 404`. */
 export function titleOf({ numbers, name }: Rule): string {

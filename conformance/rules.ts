@@ -10,6 +10,7 @@ import { IMPORTS } from './imports.ts';
 import { KEYS_OF_REQUESTS, MANY } from './once.ts';
 import { RACES } from './racing.ts';
 import type { Rule } from './rule.ts';
+import { SESSIONS } from './sessions.ts';
 import { TOKENS } from './tokens.ts';
 import { UNDOS } from './undo.ts';
 import { WIRE } from './wire.ts';
@@ -18,6 +19,7 @@ export const RULES: readonly Rule[] = [
   ...LOGIN,
   ...GATE,
   ...TOKENS,
+  ...SESSIONS,
   ...CREATE,
   ...LIST,
   ...MANY,

@@ -17,6 +17,7 @@ export const WRONG_LOGIN = refusal(401, 'Invalid credentials');
 export const FOREIGN_PAGE = refusal(403, 'Origin not allowed');
 export const TOKEN_REQUIRED = refusal(401, 'Authorization token required');
 export const INVALID_TOKEN = refusal(401, 'Invalid token');
+export const SESSION_EXPIRED = refusal(401, 'Session expired');
 export const BOOK_NOT_FOUND = refusal(404, 'Book not found');
 export const NOT_FOUND = refusal(404, 'Not found');
 export const CHANGE_NOT_FOUND = refusal(404, 'Change not found');
@@ -30,6 +31,13 @@ export const TOO_MANY = refusal(429, 'Too many attempts');
 export const KEY_USED = refusal(422, 'Idempotency key already used');
 export const HEADERS_TOO_LARGE = refusal(431, 'Request header fields too large');
 export const DELETED = refusal(200, 'Book deleted successfully');
+export const SESSION_STARTED = { status: 200, message: 'Session started' };
+export const sessionRenewed = (seconds: number) => ({
+  status: 200,
+  message: 'Session renewed',
+  data: { seconds },
+});
+export const SESSION_ENDED = refusal(200, 'Session ended');
 
 export const invalidAt = (position: number) => refusal(400, `Invalid input: book ${position}`);
 export const invalidParameter = (name: string) => refusal(400, `Invalid query parameter: ${name}`);

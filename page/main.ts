@@ -147,13 +147,15 @@ undo.onTakenBack = (id, book, changes) => {
   // It may stand among these books.
   if (id === undefined || (book !== undefined && shelf.placeOf(id) === undefined)) reload();
 };
-session.onForget = () => others.stop();
-session.onReach = (reach) => {
+session.onEnd = () => others.stop();
+session.onLogOut = () => undo.forget();
+session.reach.onChange = () => {
+  const { isHere, trouble } = session.reach;
   const away = find('#away');
-  away.hidden = reach === 'here';
-  if (reach !== 'here') root.classList.remove('slow'); // the list is all that there is to read for now
-  away.textContent = `${session.trouble} Your changes are kept, and this page tries again.`;
-  if (reach !== 'here') return;
+  away.hidden = isHere;
+  if (!isHere) root.classList.remove('slow'); // the list is all that there is to read for now
+  away.textContent = `${trouble} Your changes are kept, and this page tries again.`;
+  if (!isHere) return;
   edits.retry();
   chips.countSoon();
 };
@@ -186,7 +188,7 @@ async function search(staysInPlace: boolean): Promise<void> {
   const { signal } = request;
   const next = wanted;
   const staysHere = staysInPlace && next === view; // the place in other books means nothing
-  const slow = setTimeout(() => root.classList.toggle('slow', session.reach === 'here'), SLOW);
+  const slow = setTimeout(() => root.classList.toggle('slow', session.reach.isHere), SLOW);
   root.ariaBusy = 'true';
   let found: Found | undefined;
   const began = performance.now();
@@ -289,11 +291,7 @@ const actions = {
   log: () => log.isOff || whatChanged.open(),
   figures: () => void showFigures(session, show),
   explain: () => find<HTMLDialogElement>('#keys').showModal(),
-  // Everything that the page has read goes with it.
-  'log-out': () => {
-    undo.forget();
-    location.reload();
-  },
+  'log-out': () => session.logOut(),
   search: () => {
     words.focus();
     words.select();

@@ -57,7 +57,7 @@ export const SETTINGS = {
   },
   previousSigningSecret: {
     name: 'SECRET_TOKEN_PREVIOUS',
-    help: 'the previous secret, whose tokens are accepted until they expire',
+    help: 'the previous secret, whose tokens and sessions are accepted until they expire',
     absent: 'none',
     secret: 'whole',
     read: readPreviousSecret,

@@ -10,6 +10,7 @@ import { buildApp } from './api/app.ts';
 import { RequestCounts } from './api/request-counts.ts';
 import { credentialCheck } from './auth/credentials.ts';
 import { LoginGuard } from './auth/login-guard.ts';
+import { Sessions } from './auth/sessions.ts';
 import { Tokens } from './auth/tokens.ts';
 import type { BatchFigures } from './books/batches.ts';
 import { Catalogue } from './books/catalogue.ts';
@@ -87,6 +88,7 @@ export async function startService(
     catalogue,
     imports,
     tokens: new Tokens(config.signingSecret, times.auth, config.previousSigningSecret),
+    sessions: new Sessions(config.signingSecret, config, times.auth, config.previousSigningSecret),
     checkCredentials: credentialCheck(config.username, config.password),
     guard,
     trustedProxies: blockList(config.trustedProxies),

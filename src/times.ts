@@ -29,6 +29,8 @@ export const TIMES = {
   },
   auth: {
     tokenLifetime: 15 * MINUTE, // (rule A6)
+    sessionIdle: 30 * MINUTE, // from one renewal of a session to the last moment for the next (rule S2)
+    sessionLongest: 12 * HOUR, // from the login to the end of a session, however often it is renewed (rule S2)
     failureWindow: 15 * MINUTE, // failed logins are counted as long, from the first one (rule 29)
     failurePace: SECOND, // between two delayed answers to one address or network
   },

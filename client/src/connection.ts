@@ -4,9 +4,14 @@ import { Deadline } from './deadline.ts';
 import { type Answer, dataOf, failureOf, isStream, type Request, send } from './request.ts';
 import { Session } from './session.ts';
 
-export interface Options {
-  readonly username: string;
-  readonly password: string;
+/** An account; or a session of the page's port (rule S1), by its key: the browser has the cookie. */
+export type Options = CommonOptions &
+  (
+    | { readonly username: string; readonly password: string; readonly sessionKey?: undefined }
+    | { readonly sessionKey: string; readonly username?: undefined; readonly password?: undefined }
+  );
+
+interface CommonOptions {
   /**
    * Milliseconds that a call may take, including its login, all its attempts and the waits between them. For a list,
    * the limit is for its beginning, and then for each of its pieces; for a search, changes, a history and events, for
@@ -43,11 +48,13 @@ export class Connection {
   readonly #url: URL;
   readonly #timeout: number;
   readonly #fetch: typeof fetch;
-  readonly #session: Session;
+  readonly #session: Session | undefined;
+  readonly #sessionKey: string | undefined;
 
   /** @throws TypeError or RangeError when an argument is invalid. */
   constructor(url: string | URL, options: Options) {
-    const { username, password, timeout = 10_000, fetch = (...sent) => globalThis.fetch(...sent) } = options;
+    const { username, password, sessionKey, timeout = 10_000 } = options;
+    const { fetch = (...sent) => globalThis.fetch(...sent) } = options;
     this.#url = new URL(url);
     if (!/^https?:$/.test(this.#url.protocol)) throw new TypeError(`${url} is not an http or https URL`);
     if (this.#url.username || this.#url.password) {
@@ -58,12 +65,15 @@ export class Connection {
     if (typeof fetch !== 'function') throw new TypeError('fetch is not a function');
     this.#timeout = timeout;
     this.#fetch = fetch;
+    this.#sessionKey = sessionKey;
+    if (sessionKey !== undefined) return;
     const body = JSON.stringify({ username, password });
     this.#session = new Session({ method: 'POST', url: this.at('token'), body }, { timeout, fetch });
   }
 
   /** @throws WrongCredentials */
   async logIn({ signal }: CallOptions): Promise<void> {
+    if (this.#session === undefined) return;
     const deadline = new Deadline(this.#timeout, signal);
     try {
       const { token, answer } = await this.#session.login(deadline);
@@ -113,13 +123,16 @@ export class Connection {
 
   /** A token that is refused, such as one from before the service was restarted, is replaced once. */
   async #send(request: Request, deadline: Deadline, requestId: string | undefined): Promise<Answer> {
+    const circumstances = { deadline, fetch: this.#fetch, requestId };
+    if (this.#session === undefined)
+      return send(request, { ...circumstances, login: ['session-key', this.#sessionKey ?? ''] });
     let mayBeDone = false;
     for (let isSecond = false; ; isSecond = true) {
       const { token, answer: refused } = await this.#session.login(deadline);
       const answer =
         token === undefined
           ? refused
-          : await send(request, { deadline, fetch: this.#fetch, token, requestId });
+          : await send(request, { ...circumstances, login: ['authorization', token] });
       mayBeDone ||= answer.mayBeDone;
       const isLast = isSecond || isStream(request.body);
       if (token === undefined || answer.message !== 'Invalid token' || isLast)

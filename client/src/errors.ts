@@ -63,7 +63,7 @@ export class CursorExpired extends CatalogueError {
   override readonly name = 'CursorExpired';
 }
 
-/** The service does not accept this username and password. */
+/** The service does not accept this username and password, or this session any longer. */
 export class WrongCredentials extends CatalogueError {
   override readonly name = 'WrongCredentials';
 }

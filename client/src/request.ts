@@ -29,8 +29,8 @@ export interface Request {
 export interface Circumstances {
   readonly deadline: Deadline;
   readonly fetch: typeof fetch;
-  /** For the Authorization header. */
-  readonly token?: string;
+  /** The name and the value of the header that lets the request through. */
+  readonly login?: readonly [name: string, value: string];
   readonly requestId?: string | undefined;
 }
 
@@ -63,9 +63,9 @@ const LONGEST_PAUSE = 2000;
  */
 export async function send(request: Request, circumstances: Circumstances): Promise<Answer> {
   const { method, url, isChange = false, body = null, wait = 0 } = request;
-  const { deadline, fetch, token, requestId } = circumstances; // browsers refuse a fetch that is called as a method
+  const { deadline, fetch, login, requestId } = circumstances; // browsers refuse a fetch that is called as a method
   const headers = new Headers(request.headers);
-  if (token !== undefined) headers.set('authorization', token);
+  if (login !== undefined) headers.set(...login);
   if (requestId !== undefined) headers.set('x-request-id', requestId);
   if (typeof body === 'string') headers.set('content-type', 'application/json');
   const isOnce = isStream(body);
@@ -133,7 +133,8 @@ export function nextOf({ headers }: Answer): URLSearchParams | undefined {
 
 /** The error of a call that has got no other answer than this one. */
 export function failureOf(answer: Answer): CatalogueError {
-  if (answer.message === 'Invalid credentials') return new WrongCredentials(answer.message, answer);
+  if (answer.message === 'Invalid credentials' || answer.message === 'Session expired')
+    return new WrongCredentials(answer.message, answer);
   if (answer.message === 'Cursor no longer valid') return new CursorExpired(answer.message, answer);
   const isForeign = answer.status !== undefined && answer.data === undefined;
   return new CatalogueError(answer.message, { ...answer, isForeign });

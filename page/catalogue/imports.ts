@@ -48,7 +48,7 @@ export class Imports {
 
   /** Why the present import does not continue; '' if it does. */
   get trouble(): string {
-    const { trouble } = this.#session;
+    const { trouble } = this.#session.reach;
     return trouble && `${trouble} The page continues as soon as it can.`;
   }
 
@@ -151,7 +151,7 @@ export class Imports {
     file?: File,
   ): Promise<Data | undefined> {
     const onSent = (done: number) => onProgress?.({ phase: 'sending', done, total: file?.size ?? 0 });
-    const send = () => this.#session.send({ method, path, file, onSent, signal });
+    const send = () => this.#session.send({ method, path, body: file, onSent, signal });
     const { status, message, data } = await persist(signal, send, REASONS, () => file && checkThere(file));
     if (data !== null) return data as Data;
     if (status === 410 || status === 404) return undefined;

@@ -67,7 +67,7 @@ export class Log {
 
   /** Why the catalogue cannot be reached; '' if it can. */
   get trouble(): string {
-    return this.#session.trouble;
+    return this.#session.reach.trouble;
   }
 
   /** The cursor of the changes after the first call; undefined if the catalogue has no log. */

@@ -1,89 +1,70 @@
-// Owns: the login: the client with the account's name and password, in memory only, until half an hour without a key or a pointer.
-// Work without a login waits for one, and is then carried out.
-// Does not: store the password. A reload of the page asks for it again.
+// Owns: the session (rules S1 to S4): its key, which all tabs share, its renewal while somebody is active, and its end. Work without
+// a session waits for a login, and is then carried out.
+// Does not: have the password, or the cookie, which no script can read.
 
 import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/src/book-catalogue.ts';
 import { readEnvelope } from '../../client/src/request.ts';
-import { find, refocus } from '../elements/dom.ts';
-import { counted } from '../elements/text.ts';
-import { ALTERED } from './refusal.ts';
-import { type Answered, type Send, type Sent, upload } from './upload.ts';
+import { keep, kept } from '../elements/storage.ts';
+import { askToLogIn } from './login.ts';
+import { Reach } from './reach.ts';
+import { type Answered, type Sent, upload } from './upload.ts';
 
-/**
- * Why the catalogue cannot be reached, in words. Most reasons are a proxy: one with its own passwords (`locked`), with
- * a login page (`signed out`; also that of a hotel's network), that forbids something, or that changes requests or answers.
- */
-const TROUBLES = {
-  here: '',
-  busy: 'The catalogue is busy or not ready yet.',
-  away: 'The catalogue does not answer.',
-  locked:
-    'A proxy in front of the catalogue asks for its own password with each request, in the place of this page’s login. Tell the operator: docs/proxy.md has the way out.',
-  'signed out':
-    'A login page in front of the catalogue answers in its place. Open this address in another tab, log in there, and come back.',
-  forbidden: 'A proxy in front of the catalogue forbids a request of this page. Tell the operator.',
-  altered: ALTERED,
-} as const;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
 
-export type Reach = keyof typeof TROUBLES;
+/** Milliseconds without a key or a pointer after which the session ends (rule S2). */
+const IDLE = 30 * MINUTE;
 
-/** Milliseconds without a key or a pointer after which the password is forgotten. */
-const IDLE = 30 * 60 * 1000;
+/** Milliseconds between two renewals. */
+const RENEWAL = MINUTE;
 
 /** Milliseconds that a call may take, with its retries. */
-const TIMEOUT = 10_000;
+const TIMEOUT = 10 * SECOND;
 
-/** Milliseconds between two questions to a service that does not answer. */
-const PROBE_PAUSE = 2000;
+/** In the browser, for this path: other paths of the origin may have other catalogues. */
+const NAME = `session ${new URL('.', location.href).pathname}`;
 
-const dialog = find<HTMLDialogElement>('#login');
-const form = find<HTMLFormElement>('form', dialog);
-const username = find<HTMLInputElement>('#username');
-const password = find<HTMLInputElement>('#password');
-const complaint = find('#login-complaint');
+const ENDED = 'Your login has ended. Log in again: nothing is lost.';
+const IDLE_ENDED =
+  'You were logged out after 30 minutes without activity. Log in again to continue: your changes are kept.';
+const LONG_ENDED = 'You were logged out after 12 hours. Log in again to continue: your changes are kept.';
+
+/** What a tab tells the others: a session with so many seconds left, or without a key that a person has logged out. */
+type Told = { readonly key: string; readonly seconds: number };
 
 export class Session {
-  /** Called with every change. */
-  onReach: (reach: Reach) => void = () => {};
-  /** Called when the login has ended. */
-  onForget: () => void = () => {};
-  #reach: Reach = 'here';
+  readonly reach = new Reach();
+  /** Called when the session has ended. */
+  onEnd: () => void = () => {};
+  /** Called when a person has logged out, here or in another tab. */
+  onLogOut: () => void = () => {};
   #catalogue: BookCatalogue | undefined;
-  /** Of the latest login of the client. */
-  #token = '';
+  #key = '';
   #login: Promise<BookCatalogue> | undefined;
+  /** Ends the login: there is a session, started here or in another tab. */
+  #started: () => void = () => {};
   #reason = '';
-  #idle: ReturnType<typeof setTimeout> | undefined;
-  #probing: ReturnType<typeof setTimeout> | undefined;
-  /** When the browser last said that it has no network, by `performance.now()`. */
-  #offlineSince = 0;
-  /** Seconds of the latest `Retry-After`. */
-  #retryAfter = 0;
+  #ending: ReturnType<typeof setTimeout> | undefined;
+  #renewing: ReturnType<typeof setTimeout> | undefined;
+  /** By `performance.now()`. */
+  #renewedAt = Number.NEGATIVE_INFINITY;
+  #touchedAt = 0;
   /** Calls that are not answered, and longer work. */
   #calls = 0;
-  readonly #filledIn = this.#fillIn();
+  readonly #tabs = new BroadcastChannel(NAME);
 
   constructor() {
-    dialog.addEventListener('close', () => {
-      if (this.#login !== undefined && !dialog.open) dialog.showModal(); // a browser without `closedby`
-    });
-    addEventListener('offline', () => {
-      this.#offlineSince = performance.now();
-      this.#setReach('away');
-    });
-    addEventListener('online', () => this.#probe());
     for (const event of ['keydown', 'pointerdown'])
       addEventListener(event, () => this.#touch(), { passive: true, capture: true }); // also those of input methods
-    find('#login-insecure').hidden = isSecureContext;
-  }
-
-  get reach(): Reach {
-    return this.#reach;
-  }
-
-  /** Why the catalogue cannot be reached; '' if it can. */
-  get trouble(): string {
-    return TROUBLES[this.#reach];
+    this.#tabs.addEventListener('message', ({ data }) => this.#hear(data));
+    this.reach.ask = () => {
+      if (this.#catalogue === undefined) return;
+      void this.call((catalogue) => catalogue.page({ sort: 'id', limit: 1 })).catch(() => {});
+    };
+    const key = kept('localStorage', NAME);
+    if (key === '') return;
+    this.#begin(key);
+    this.#touch();
   }
 
   /** Whether no work of the page is under way. */
@@ -117,15 +98,14 @@ export class Session {
         const began = performance.now();
         try {
           const result = await work(catalogue);
-          this.#noticeAnswer(began);
+          this.reach.noticeAnswer(began);
           return result;
         } catch (error) {
           if (!(error instanceof WrongCredentials)) {
-            if (error instanceof CatalogueError) this.#noticeFailure(error, began);
+            if (error instanceof CatalogueError) this.reach.noticeFailure(error, began);
             throw error;
           }
-          if (this.#catalogue === catalogue)
-            this.#forget('The password has changed. Log in again: nothing is lost.');
+          if (this.#catalogue === catalogue) this.#end(ENDED);
         }
       }
     });
@@ -137,51 +117,42 @@ export class Session {
    * @throws CatalogueError; the reason of the signal.
    */
   send(request: Sent): Promise<Answered> {
-    return this.call(async (catalogue) => {
-      await catalogue.logIn({ signal: request.signal });
+    return this.call(async () => {
       const answer = await this.#send(request);
-      if (answer.message !== 'Invalid token') return answer;
-      await catalogue.page({ sort: 'id', limit: 1 }); // the same answer makes the client log in again
-      return this.#send(request);
+      if (answer.message === 'Session expired') throw new WrongCredentials(answer.message);
+      return answer;
     });
   }
 
-  async #send({ method, path, file, onSent = () => {}, signal }: Sent): Promise<Answered> {
-    const init = { method, headers: { authorization: this.#token }, body: file ?? null };
-    let status: number | undefined;
+  /** Ends the session in all tabs, also if the service does not answer: the cookie is worth nothing without the key. */
+  logOut(): void {
+    const url = new URL('session', location.href);
+    void fetch(url, { method: 'DELETE', keepalive: true }).catch(() => {});
+    this.#tell({ key: '', seconds: 0 });
+    this.#leave();
+  }
+
+  async #send({ method, path, body, onSent = () => {}, signal }: Sent): Promise<Answered> {
+    const isFile = body instanceof File;
+    const init = { method, headers: { 'session-key': this.#key }, body: body ?? null };
+    let answer: Response | undefined;
     let text = '';
     try {
       const url = new URL(path, location.href);
-      const answer = await (file === undefined
-        ? this.#fetch(url, { ...init, signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT)]) })
-        : this.#fetch(url, { ...init, signal }, (...sent) => upload(...sent, onSent)));
+      const signals = [AbortSignal.timeout(TIMEOUT), ...(signal === undefined ? [] : [signal])];
+      answer = await (isFile
+        ? this.reach.fetch(url, { ...init, signal: signal ?? null }, (...sent) => upload(...sent, onSent))
+        : this.reach.fetch(url, { ...init, signal: AbortSignal.any(signals) }));
       text = await answer.text();
-      status = answer.status;
     } catch (cause) {
-      signal.throwIfAborted();
+      signal?.throwIfAborted();
       throw new CatalogueError('no answer', { cause });
     }
+    const { status, headers } = answer;
     const envelope = readEnvelope(text);
-    if (envelope !== undefined && status < 500) return { status, ...envelope };
+    if (envelope !== undefined && status < 500)
+      return { status, ...envelope, retryAfter: Number(headers.get('retry-after')) };
     throw new CatalogueError(envelope?.message ?? `${status}`, { status, isForeign: envelope === undefined });
-  }
-
-  #forget(reason: string): void {
-    this.#catalogue = undefined;
-    this.#reason = reason;
-    this.onForget();
-    find('#login-built-in').hidden = true; // it may not be true any more
-  }
-
-  #touch(): void {
-    if (this.#catalogue === undefined) return;
-    clearTimeout(this.#idle);
-    this.#idle = setTimeout(() => {
-      this.#forget(
-        'You were logged out after 30 minutes without activity. Log in again to continue: your changes are kept.',
-      );
-      void this.#logIn();
-    }, IDLE);
   }
 
   /** Asks a person to log in, once for all work that waits. */
@@ -192,153 +163,107 @@ export class Session {
     return this.#login;
   }
 
-  /** Fills in the built-in pair, if it logs in. */
-  async #fillIn(): Promise<void> {
-    try {
-      const login = await (await fetch('login.json')).json();
-      if (login.username === undefined) return;
-      username.value = login.username;
-      password.value = login.password;
-      find('#login-built-in').hidden = false;
-    } catch {
-      // The service does not answer: the login shows it.
-    }
-  }
-
   async #ask(): Promise<BookCatalogue> {
-    find('#login-reason').textContent = this.#reason;
-    complaint.textContent = '';
-    await this.#filledIn; // before it is shown, so that nothing moves
-    dialog.showModal();
-    (username.value === '' ? username : password.value === '' ? password : find('button', form)).focus();
-    for (;;) {
-      await new Promise<void>((resolve) => {
-        form.onsubmit = (event) => {
-          event.preventDefault();
-          resolve();
-        };
-      });
-      const button = find<HTMLButtonElement>('button', form);
-      button.ariaDisabled = 'true';
-      const catalogue = new BookCatalogue(new URL('.', location.href), {
-        username: username.value,
-        password: password.value,
-        timeout: TIMEOUT,
-        fetch: (url, init) => this.#fetch(url, init),
-      });
-      try {
-        await catalogue.logIn();
-        password.value = ''; // the client has it; the field is in the page
-        dialog.close();
-        refocus(); // at once: the person may still be typing
-        this.#catalogue = catalogue;
-        this.#touch();
-        return catalogue;
-      } catch (error) {
-        complaint.textContent = this.#explain(error);
-        password.select();
-      } finally {
-        button.ariaDisabled = null;
-      }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#started = resolve;
+    const door = {
+      logIn: (body: string) => this.#start(body).catch(() => undefined),
+      reason: () => this.reach.reason,
+      isOpen: () => this.#catalogue !== undefined,
+    };
+    await askToLogIn(door, this.#reason, promise);
+    return this.client();
+  }
+
+  /** @returns the answer to the login; if that has succeeded, the one that shows whether the browser has its cookie. */
+  async #start(body: string): Promise<Answered> {
+    const answer = await this.#send({ method: 'POST', path: 'session', body });
+    if (answer.status !== 200) return answer;
+    this.#key = (answer.data as { readonly key: string }).key;
+    const renewed = await this.#renew();
+    if (renewed.status === 200) this.#begin(this.#key);
+    return renewed;
+  }
+
+  #begin(key: string): void {
+    this.#key = key;
+    keep('localStorage', NAME, key);
+    this.#catalogue = new BookCatalogue(new URL('.', location.href), {
+      sessionKey: key,
+      timeout: TIMEOUT,
+      fetch: (url, init) => this.reach.fetch(url, init),
+    });
+    this.#started();
+  }
+
+  /** A person is active. */
+  #touch(): void {
+    this.#touchedAt = performance.now();
+    if (this.#catalogue === undefined) return;
+    const renew = async () => {
+      this.#renewing = undefined;
+      const answer = await this.#renew().catch(() => undefined); // the next touch tries again
+      if (answer?.status === 401) this.#askAgain(ENDED);
+    };
+    this.#renewing ??= setTimeout(renew, Math.max(0, this.#renewedAt + RENEWAL - this.#touchedAt));
+  }
+
+  async #renew(): Promise<Answered> {
+    const key = this.#key;
+    const answer = await this.#send({ method: 'PUT', path: 'session' });
+    if (answer.status !== 200) return answer;
+    const { seconds } = answer.data as { readonly seconds: number };
+    this.#endIn(seconds);
+    this.#tell({ key, seconds });
+    return answer;
+  }
+
+  #endIn(seconds: number): void {
+    this.#renewedAt = performance.now();
+    clearTimeout(this.#ending);
+    this.#ending = setTimeout(() => {
+      this.#askAgain(performance.now() - this.#touchedAt < IDLE - RENEWAL ? LONG_ENDED : IDLE_ENDED);
+    }, seconds * SECOND);
+  }
+
+  #tell(told: Told): void {
+    this.#tabs.postMessage(told);
+  }
+
+  /** Another tab has started or renewed the session, or has ended it. */
+  #hear({ key, seconds }: Told): void {
+    if (key === '') {
+      this.#leave();
+      return;
     }
+    if (key !== this.#key || this.#catalogue === undefined) this.#begin(key);
+    this.#endIn(seconds);
   }
 
-  #explain(error: unknown): string {
-    if (error instanceof WrongCredentials) return 'The name or the password is wrong.';
-    if (error instanceof CatalogueError && error.status === 429)
-      return `There were too many wrong passwords. Try again in ${counted(this.#retryAfter, 'second')}.`;
-    if (error instanceof CatalogueError && error.status === 403 && !error.isForeign)
-      return 'The proxy in front of the catalogue changes the header Host, so no one can log in here.';
-    const isPassing = this.#reach === 'here' || this.#reach === 'busy' || this.#reach === 'away';
-    return isPassing ? `${this.trouble || TROUBLES.away} Try again in a moment.` : this.trouble;
+  /** A person has logged out. Everything that the page has read goes, unless a text is not stored yet. */
+  #leave(): void {
+    if (this.#catalogue !== undefined) this.#end('You have logged out.');
+    this.onLogOut();
+    const hasTexts = !dispatchEvent(new Event('beforeunload', { cancelable: true }));
+    if (hasTexts) void this.#logIn();
+    else location.reload();
   }
 
-  /**
-   * Sends a request, and notices the trouble that its answer shows. The service never redirects. A login page does, often to another
-   * origin, whose answers a browser hides from the page.
-   */
-  async #fetch(
-    url: string | URL | Request,
-    init: RequestInit = {},
-    send: Send = (...sent) => fetch(...sent),
-  ): Promise<Response> {
-    // No work waits for its answer, and a proxy may break it off.
-    const isInBackground = `${url}`.includes('/changes?');
-    try {
-      const credentials = this.#reach === 'locked' ? 'omit' : 'same-origin'; // it would ask for them each time
-      const answer = await send(url, { ...init, redirect: 'manual', credentials });
-      if (answer.status === 200 && `${url}`.endsWith('/token'))
-        this.#token = (readEnvelope(await answer.clone().text())?.data as { token?: string })?.token ?? '';
-      this.#retryAfter = Number(answer.headers.get('retry-after'));
-      const trouble = troubleIn(answer, `${init?.method} ${url}`);
-      if (trouble !== undefined && !isInBackground) this.#setReach(trouble);
-      return answer;
-    } catch (error) {
-      if (init.signal?.reason?.name !== 'AbortError' && !isInBackground) this.#setReach('away');
-      throw error;
-    }
+  #askAgain(reason: string): void {
+    if (this.#catalogue === undefined) return;
+    this.#end(reason);
+    void this.#logIn();
   }
 
-  /** While a browser asks a person for the password of a proxy, calls seem to get no answer. */
-  async #findLock(): Promise<void> {
-    const init = { method: 'HEAD', credentials: 'omit', redirect: 'manual' } as const; // then it does not ask
-    const answer = await fetch(new URL('books', location.href), init).catch(() => undefined);
-    if (answer !== undefined && troubleIn(answer, '') === 'locked') this.#setReach('locked');
+  #end(reason: string): void {
+    clearTimeout(this.#ending);
+    clearTimeout(this.#renewing);
+    this.#renewing = undefined;
+    this.#catalogue = undefined;
+    this.#reason = reason;
+    if (kept('localStorage', NAME) === this.#key) keep('localStorage', NAME, '');
+    this.onEnd();
+    const key = kept('localStorage', NAME);
+    if (key !== '') this.#begin(key); // of a login in another tab
   }
-
-  /** The answer to a call from before the network was lost does not show that it is back. */
-  #noticeAnswer(began: number): void {
-    if (began >= this.#offlineSince) this.#setReach('here');
-  }
-
-  /** An answer in JSON also shows a trouble if it breaks off, is not the catalogue's, or refuses even a new token. */
-  #noticeFailure({ status = 0, isForeign }: CatalogueError, began: number): void {
-    if (status === 401) {
-      if (this.#reach !== 'locked') this.#setReach(isForeign ? 'signed out' : 'altered');
-    } else if (status >= 400 && status < 500 && !isForeign) {
-      this.#noticeAnswer(began);
-    } else if (this.#reach === 'here' && (status === 0 || isForeign) && status !== 413) {
-      this.#setReach(status === 0 || status >= 500 ? 'away' : status < 400 ? 'altered' : 'forbidden');
-    }
-  }
-
-  #setReach(reach: Reach): void {
-    if (reach === this.#reach) return;
-    this.#reach = reach;
-    this.onReach(reach);
-    if (reach !== 'here') this.#probeSoon();
-  }
-
-  /** One probe at a time, however often the service changes between busy and away. */
-  #probeSoon(): void {
-    this.#probing ??= setTimeout(() => {
-      this.#probing = undefined;
-      this.#probe();
-    }, PROBE_PAUSE);
-  }
-
-  /** Finds out whether the service answers again, even if no work needs it. */
-  #probe(): void {
-    if (this.#reach === 'here') return;
-    if (this.#reach === 'away') void this.#findLock();
-    if (this.#catalogue !== undefined)
-      void this.call((catalogue) => catalogue.page({ sort: 'id', limit: 1 })).catch(() => {});
-    this.#probeSoon();
-  }
-}
-
-/**
- * @param request its method and URL.
- * @returns the trouble that an answer shows; undefined if it seems to be the catalogue's, with success or not.
- */
-function troubleIn({ type, status, headers }: Response, request: string): Reach | undefined {
-  if (status === 503) return 'busy';
-  if (/^(?:basic|digest|negotiate|ntlm)\b/i.test(headers.get('www-authenticate') ?? '')) return 'locked';
-  if (headers.get('content-type')?.startsWith('application/json') === true) {
-    const isCut = /^GET .*\/books\?/.test(request) && !headers.has('link');
-    return status === 200 && isCut ? 'altered' : undefined;
-  }
-  if (status === 413) return undefined; // a smaller request may arrive
-  if (type === 'opaqueredirect' || status < 400 || status === 401 || status === 511) return 'signed out';
-  return status < 500 ? 'forbidden' : 'away';
 }

@@ -2,13 +2,13 @@
 
 /** A request that the client has no method for. */
 export interface Sent {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Relative to the page, with a query. */
   readonly path: string;
-  readonly file?: File | undefined;
-  /** Called with the bytes of the file that are sent. */
+  readonly body?: File | string | undefined;
+  /** Called with the bytes of a file that are sent. */
   readonly onSent?: ((bytes: number) => void) | undefined;
-  readonly signal: AbortSignal;
+  readonly signal?: AbortSignal;
 }
 
 export type Send = (url: string | URL | Request, init: RequestInit) => Promise<Response>;
@@ -18,6 +18,8 @@ export interface Answered {
   readonly status: number;
   readonly message: string;
   readonly data: unknown;
+  /** Seconds until another attempt may succeed; 0 if the answer does not say so. */
+  readonly retryAfter: number;
 }
 
 /**

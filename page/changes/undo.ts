@@ -104,7 +104,8 @@ export class Undo {
 
   /** One after the other: the next one may need a book that this one brings back. */
   async #enqueue(side: Side, isWanted: (one: Done) => boolean, otherwise?: Done): Promise<void> {
-    if (this.#session.reach !== 'here') return void show(`${this.#session.trouble} Nothing was taken back.`);
+    const { isHere, trouble } = this.#session.reach;
+    if (!isHere) return void show(`${trouble} Nothing was taken back.`);
     this.#running += 1;
     const work = async () => {
       const cursor = await this.#log.cursor();

@@ -55,6 +55,6 @@ export async function showFigures(session: Session, open: (view: View) => void):
       latest.replaceChildren(...books.map(line));
     });
   } catch {
-    list.replaceChildren(make('li', {}, session.trouble || 'The catalogue does not answer.'));
+    list.replaceChildren(make('li', {}, session.reach.trouble || 'The catalogue does not answer.'));
   }
 }

@@ -13,18 +13,12 @@ import { isForPage, PageFiles } from '../page/files.ts';
 import { createBook, createBooks, listBooks, readBook, removeBook, updateBook } from './books.ts';
 import { allowOrigins, isOfOtherOrigin, isPreflight, permission } from './cors.ts';
 import * as answers from './envelope.ts';
-import { type AppParts, type Exchange, type Handler, isCompressed } from './exchange.ts';
+import { type AppParts, type Exchange, isCompressed, type Route } from './exchange.ts';
 import { faultAnswers } from './faults.ts';
 import { readBooksOfEvent, readChanges, readEvent, readEvents, readHistory, undoChanges } from './history.ts';
 import { continueImport, importFile, listImports, readImportOf } from './import.ts';
 import { logIn } from './login.ts';
-
-interface Route {
-  /** A literal path, or one whose second segment is `:id`, which stands for any text. */
-  readonly path: string;
-  readonly needsToken: boolean;
-  readonly handlers: Readonly<Record<string, Handler>>;
-}
+import { refuseSession, SESSION_ROUTE } from './session.ts';
 
 const ROUTES: readonly Route[] = [
   { path: '/token', needsToken: false, handlers: { POST: logIn } },
@@ -86,6 +80,7 @@ export function buildApp(parts: AppParts): App {
   const allowOrigin = allowOrigins(config.corsOrigins, parts.docsPort);
   const routes = config.history !== undefined ? [...ROUTES, ...HISTORY_ROUTES] : ROUTES;
   const byPath: ReadonlyMap<string, Route> = new Map(routes.map((route) => [route.path, route]));
+  const byPathOfPage: typeof byPath = new Map([...byPath, [SESSION_ROUTE.path, SESSION_ROUTE]]);
   return { service: newServer(undefined), page: newServer(new PageFiles(config.knownLogin)) };
 
   function newServer(page: PageFiles | undefined): HttpServer {
@@ -104,18 +99,19 @@ export function buildApp(parts: AppParts): App {
     const sentId = headers['x-request-id'];
     const id = sentId !== undefined && answers.REQUEST_ID.test(sentId) ? sentId : newRequestId();
     const isMisdirected = config.knownLogin !== undefined && !namesThisMachine(headers.host);
-    const cors = isMisdirected ? undefined : allowOrigin(headers);
     const path = pathOf(target);
     const files = page !== undefined && path && isForPage(method, path.decoded) ? page : undefined;
+    const paths = page === undefined ? byPath : byPathOfPage;
     const route =
-      path && (byPath.get(path.decoded.replace(SECOND_SEGMENT, '$1:id')) ?? byPath.get(path.decoded));
+      path && (paths.get(path.decoded.replace(SECOND_SEGMENT, '$1:id')) ?? paths.get(path.decoded));
+    const cors = isMisdirected || route === SESSION_ROUTE ? undefined : allowOrigin(headers);
     let answer: Answer;
     try {
       if (path === undefined) answer = answers.BAD_REQUEST;
       else if (isMisdirected) answer = answers.MISDIRECTED_REQUEST;
       else if (files !== undefined)
         answer = (await files.answer(path.decoded, headers, path.query)) ?? answers.NOT_FOUND;
-      else answer = await answerTo(route, { request, id, path }, cors);
+      else answer = await answerTo(route, { request, id, path }, cors, page !== undefined);
       const isUnread = answer === answers.INVALID_BOOK || answer === answers.INVALID_LOGIN;
       if (isUnread && isCompressed(request)) answer = answers.BODY_COMPRESSED;
       // Bodies without a length are shared by all their answers, or produced while they are read.
@@ -131,11 +127,12 @@ export function buildApp(parts: AppParts): App {
     request.answer(answer, lines, (reason) => faults.listBroke(reason, id));
   }
 
-  /** The gate, in the order of rule 9: path, method, token or page. Then the handler. */
+  /** The gate, in the order of rule 9: path, method, token, session or origin. Then the handler. */
   function answerTo(
     route: Route | undefined,
     exchange: Exchange,
     cors: HeaderList | undefined,
+    hasSessions: boolean,
   ): Answer | Promise<Answer> {
     const { request } = exchange;
     if (cors !== undefined && isPreflight(request))
@@ -144,13 +141,14 @@ export function buildApp(parts: AppParts): App {
     const handler = route.handlers[request.method];
     if (handler === undefined) return answers.methodNotAllowed(methodsOf(route));
     // A login counts for the address of the browser, also one that another page makes it send (rule 32).
-    if (route.needsToken) return refuseToken(request) ?? handler(exchange, parts);
+    if (route.needsToken) return refuseToken(request, hasSessions) ?? handler(exchange, parts);
     const isAllowed = cors !== undefined || !isOfOtherOrigin(request.headers);
     return isAllowed ? handler(exchange, parts) : answers.ORIGIN_NOT_ALLOWED;
   }
 
-  function refuseToken(request: Exchange['request']): Answer | undefined {
-    const token = request.headers.authorization;
+  function refuseToken({ headers }: Exchange['request'], hasSessions: boolean): Answer | undefined {
+    if (hasSessions && headers['session-key']) return refuseSession(headers, parts);
+    const token = headers.authorization;
     if (!token) return answers.TOKEN_REQUIRED;
     return parts.tokens.isValid(token) ? undefined : answers.INVALID_TOKEN;
   }

@@ -1,5 +1,5 @@
 // Owns: which pages may call the service from a browser (rule 32): CORS in the Fetch standard, and which requests other pages
-// have sent. There are no cookies, so a page can only act with a token that it has, or log in.
+// have sent. None of these has a session (rule S3), so a page can only act with a token that it has, or log in.
 // Does not: change any other answer: without an allowed Origin an answer is the same as without this file.
 
 import type { Answer, HeaderList } from '../http/answer.ts';

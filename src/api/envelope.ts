@@ -80,6 +80,17 @@ export const TOKEN_NOT_GENERATED = failure(500, 'Could not generate token');
 export const TOKEN_REQUIRED = failure(401, 'Authorization token required');
 export const INVALID_TOKEN = failure(401, 'Invalid token');
 
+// Sessions of the page
+/** @param cookie as `Set-Cookie` has it. */
+export const sessionStarted = (key: string, cookie: string) =>
+  withHeaders(success(200, 'Session started', { key }), 'set-cookie', cookie);
+/** @param seconds until its end. */
+export const sessionRenewed = (seconds: number, cookie: string) =>
+  withHeaders(success(200, 'Session renewed', { seconds }), 'set-cookie', cookie);
+export const sessionEnded = (cookie: string) =>
+  withHeaders(success(200, 'Session ended', null), 'set-cookie', cookie);
+export const SESSION_EXPIRED = failure(401, 'Session expired');
+
 // Books
 const created = bookAnswer(201, 'Book created successfully');
 export const bookCreated = (book: Book) => withHeaders(created(book), 'location', `/book/${book.id}`);

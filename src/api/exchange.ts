@@ -3,6 +3,7 @@
 import type { BlockList } from 'node:net';
 import type { CheckCredentials } from '../auth/credentials.ts';
 import type { LoginGuard } from '../auth/login-guard.ts';
+import type { Sessions } from '../auth/sessions.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Catalogue } from '../books/catalogue.ts';
 import type { Config } from '../config.ts';
@@ -28,6 +29,7 @@ export interface AppParts {
   readonly catalogue: Catalogue;
   readonly imports: Imports;
   readonly tokens: Tokens;
+  readonly sessions: Sessions;
   readonly checkCredentials: CheckCredentials;
   readonly guard: LoginGuard;
   /** Addresses and networks whose X-Forwarded-For is trusted. */
@@ -49,3 +51,10 @@ export function isCompressed({ headers }: Exchange['request']): boolean {
 
 /** What a route does: its answer is all that a client gets. */
 export type Handler = (exchange: Exchange, parts: AppParts) => Promise<Answer>;
+
+export interface Route {
+  /** A literal path, or one whose second segment is `:id`, which stands for any text. */
+  readonly path: string;
+  readonly needsToken: boolean;
+  readonly handlers: Readonly<Record<string, Handler>>;
+}

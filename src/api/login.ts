@@ -1,4 +1,4 @@
-// Owns: POST /token, the one endpoint that needs no token.
+// Owns: logging in with a username and a password: POST /token, and the check that starts a session of the page.
 
 import { type BlockList, isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -18,8 +18,20 @@ export const LOGIN = {
   },
 } as const;
 
-export async function logIn({ request, id }: Exchange, parts: AppParts): Promise<Answer> {
-  const { tokens, checkCredentials, guard, log } = parts;
+export async function logIn(exchange: Exchange, parts: AppParts): Promise<Answer> {
+  const refused = await refuseLogin(exchange, parts);
+  if (refused !== undefined) return refused;
+  try {
+    return answers.tokenGenerated(parts.tokens.issue());
+  } catch (error) {
+    parts.log.error({ reqId: exchange.id, err: error }, 'a token could not be signed');
+    return answers.TOKEN_NOT_GENERATED;
+  }
+}
+
+/** @returns the answer to a login that is not one, is wrong, or comes too soon; undefined if it is right. */
+export async function refuseLogin({ request, id }: Exchange, parts: AppParts): Promise<Answer | undefined> {
+  const { checkCredentials, guard, log } = parts;
   const login = asJsonObject(parseBody(await readBody(request, LOGIN_LIMIT)));
   if (login === undefined) return answers.INVALID_LOGIN;
   const { username, password } = login;
@@ -33,13 +45,7 @@ export async function logIn({ request, id }: Exchange, parts: AppParts): Promise
     log.warn({ reqId: id, address }, 'too many failed logins: the answer is delayed');
     await pause(turn.delay);
   }
-  if (!matches) return answers.INVALID_CREDENTIALS;
-  try {
-    return answers.tokenGenerated(tokens.issue());
-  } catch (error) {
-    log.error({ reqId: id, err: error }, 'a token could not be signed');
-    return answers.TOKEN_NOT_GENERATED;
-  }
+  return matches ? undefined : answers.INVALID_CREDENTIALS;
 }
 
 function isTextIfPresent(value: unknown): value is string | undefined {

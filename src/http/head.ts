@@ -54,6 +54,8 @@ export const [LF, CR] = [10, 13];
 class KnownHeaders {
   host: string | undefined = undefined;
   authorization: string | undefined = undefined;
+  cookie: string | undefined = undefined;
+  'session-key': string | undefined = undefined;
   'x-request-id': string | undefined = undefined;
   origin: string | undefined = undefined;
   'sec-fetch-site': string | undefined = undefined;

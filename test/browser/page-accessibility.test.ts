@@ -197,7 +197,7 @@ describePage('the librarians’ page for everybody', ({ openCatalogue }) => {
       const { page, complaints } = catalogue;
       const session = await page.context().newCDPSession(page);
       await session.send('Page.setFontSizes', { fontSizes: { standard: size } });
-      await page.reload();
+      await choose(page, 'Log out');
       for (const [state, step] of Object.entries(steps)) {
         await step(catalogue);
         for (const width of widths) {

@@ -267,7 +267,6 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await keyboard.search(page, 'hobbit');
     await shown(page, ['The Hobbit']);
     await page.reload();
-    await logIn(page);
     await listed(page);
     await page.keyboard.press('ArrowDown');
     for (let press = 0; press < 5; press += 1) await page.keyboard.press('Control+z');
@@ -315,7 +314,6 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await asksToStay(page);
     page.on('dialog', (dialog) => void dialog.accept());
     await page.reload();
-    await logIn(page);
     await listed(page);
     isAway = false;
     await focused(searchField(page)); // nothing was typed there

@@ -7,19 +7,7 @@ import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { Client } from '../support/client.ts';
 import { answer } from '../support/front.ts';
-import {
-  BOOKS,
-  cell,
-  describePage,
-  editor,
-  focused,
-  logIn,
-  row,
-  said,
-  sent,
-  shown,
-  WAYS,
-} from '../support/page.ts';
+import { BOOKS, cell, describePage, editor, focused, row, said, sent, shown, WAYS } from '../support/page.ts';
 import { executeOn, makeEarlier } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -74,7 +62,6 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await shown(page, ['A', 'B']);
     assert.match(page.url(), new RegExp(`\\?event=${number}$`));
     await page.reload();
-    await logIn(page);
     await shown(page, ['A', 'B']);
     await chip(page, imported).click();
     await shown(page, ['A', 'B', ...ALL]);

@@ -12,7 +12,7 @@ import { type CommandProcess, ENVIRONMENT, pageOf, SQLITE, startCommand } from '
 import { waitUntil } from '../support/wait.ts';
 
 describe('the port of the page', { concurrency: 3 }, () => {
-  test('rule 34: it has the same books and tokens, and every other request gets the same bytes', async (context) => {
+  test('rule 34: it has the same books and tokens, and every other request without Session-Key gets the same bytes', async (context) => {
     const service = await start(context, { PORT: '0', CORS_ORIGINS: 'https://shop.example' });
     const client = await Client.logIn(pageOf(service));
     for (let number = 1; number <= 3; number += 1) await client.create({ title: `book ${number}`, year: 7 });
@@ -43,11 +43,16 @@ describe('the port of the page', { concurrency: 3 }, () => {
     }
   });
 
-  test('rules 29 and 34: failed logins count together with those of the other port', async (context) => {
+  test('rules S1, 29 and 34: failed logins count together, on both ports and for tokens and sessions', async (context) => {
     const service = await start(context, { PORT: '0' });
-    const targets = [service, pageOf(service)];
-    const logins = Array.from({ length: 11 }, (_, count) => targets[count % 2] as Target);
-    await Promise.all(logins.map((target) => request(target, 'POST', '/token', { body: {} })));
+    const page = pageOf(service);
+    const kinds: readonly (readonly [Target, string])[] = [
+      [service, '/token'],
+      [page, '/token'],
+      [page, '/session'],
+    ];
+    const logins = Array.from({ length: 11 }, (_, count) => kinds[count % 3] as (typeof kinds)[number]);
+    await Promise.all(logins.map(([target, path]) => request(target, 'POST', path, { body: {} })));
     const delayed = () => service.log.filter((line) => line.includes('too many failed logins')).length;
     await waitUntil(() => delayed() > 0);
     assert.equal(delayed(), 1);

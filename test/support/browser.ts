@@ -1,7 +1,13 @@
 // Owns: a real browser. It records the hosts that its pages sent requests to, and their errors, for a check at the end.
 
 import { existsSync } from 'node:fs';
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from 'playwright-core';
 
 /** The path of Debian's Chromium, unless the variable CHROMIUM names another. */
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
@@ -14,12 +20,23 @@ export async function startBrowser(
   args: readonly string[] = [],
   without: readonly string[] = [],
 ): Promise<Browser> {
+  return await chromium.launch(optionsWith(args, without));
+}
+
+/** Starts a browser that keeps cookies and storage in a folder, for the next one. */
+export async function startPersistentBrowser(folder: string): Promise<BrowserContext> {
+  const context = await chromium.launchPersistentContext(folder, optionsWith([], []));
+  context.setDefaultTimeout(0);
+  return context;
+}
+
+function optionsWith(args: readonly string[], without: readonly string[]) {
   if (!existsSync(CHROMIUM)) {
     throw new Error(
       `These tests need a browser, and ${CHROMIUM} does not exist: run apt-get install chromium, or set CHROMIUM to the path of a Chromium or Chrome.`,
     );
   }
-  return await chromium.launch({
+  return {
     executablePath: CHROMIUM,
     ignoreDefaultArgs: [...without],
     args: [
@@ -32,7 +49,7 @@ export async function startBrowser(
       '--disable-sync',
       ...args,
     ],
-  });
+  };
 }
 
 export interface WatchedPage {

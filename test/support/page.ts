@@ -75,7 +75,7 @@ async function openDesk(
   page.on('request', (request) => {
     const { pathname } = new URL(request.url());
     const method = request.method();
-    if (method !== 'GET' && pathname !== '/token')
+    if (method !== 'GET' && pathname !== '/session')
       changes.push(`${method} ${pathname} ${request.postData() ?? ''}`.trim());
   });
   const texts: string[] = [];

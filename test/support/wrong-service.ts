@@ -57,7 +57,7 @@ export async function startWrongService(): Promise<WrongService> {
     const reply = async () => {
       const body = (await buffer(request)).toString('latin1');
       const asked = `${request.method} ${request.url}\n${linesOf(request.headers)}\n${body}`;
-      end(response, request.method, await fault(asked, (text) => pass(right.url, agent, text, client)));
+      end(response, request.method, await fault(asked, (text) => pass(right.pageUrl, agent, text, client)));
     };
     reply().catch(() => response.destroy()); // a client that leaves waits for no answer
   });
