@@ -48,7 +48,6 @@ export class Session {
   #renewing: ReturnType<typeof setTimeout> | undefined;
   /** By `performance.now()`. */
   #renewedAt = Number.NEGATIVE_INFINITY;
-  #touchedAt = 0;
   /** Calls that are not answered, and longer work. */
   #calls = 0;
   readonly #tabs = new BroadcastChannel(NAME);
@@ -198,20 +197,20 @@ export class Session {
 
   /** A person is active. */
   #touch(): void {
-    this.#touchedAt = performance.now();
     if (this.#catalogue === undefined) return;
     const renew = async () => {
       this.#renewing = undefined;
+      const key = this.#key;
       const answer = await this.#renew().catch(() => undefined); // the next touch tries again
-      if (answer?.status === 401) this.#askAgain(ENDED);
+      if (answer?.status === 401 && key === this.#key) this.#askAgain(ENDED);
     };
-    this.#renewing ??= setTimeout(renew, Math.max(0, this.#renewedAt + RENEWAL - this.#touchedAt));
+    this.#renewing ??= setTimeout(renew, Math.max(0, this.#renewedAt + RENEWAL - performance.now()));
   }
 
   async #renew(): Promise<Answered> {
     const key = this.#key;
     const answer = await this.#send({ method: 'PUT', path: 'session' });
-    if (answer.status !== 200) return answer;
+    if (answer.status !== 200 || key !== this.#key) return answer; // it has ended meanwhile
     const { seconds } = answer.data as { readonly seconds: number };
     this.#endIn(seconds);
     this.#tell({ key, seconds });
@@ -222,7 +221,7 @@ export class Session {
     this.#renewedAt = performance.now();
     clearTimeout(this.#ending);
     this.#ending = setTimeout(() => {
-      this.#askAgain(performance.now() - this.#touchedAt < IDLE - RENEWAL ? LONG_ENDED : IDLE_ENDED);
+      this.#askAgain(seconds * SECOND < IDLE ? LONG_ENDED : IDLE_ENDED);
     }, seconds * SECOND);
   }
 
@@ -262,6 +261,7 @@ export class Session {
     this.#catalogue = undefined;
     this.#reason = reason;
     if (kept('localStorage', NAME) === this.#key) keep('localStorage', NAME, '');
+    this.#key = '';
     this.onEnd();
     const key = kept('localStorage', NAME);
     if (key !== '') this.#begin(key); // of a login in another tab

@@ -46,7 +46,8 @@ async function endSession({ request: { headers } }: Exchange): Promise<Answer> {
 
 /**
  * A cookie for the folder of the page: without `Path`, a browser takes the folder of the URL that it has called (RFC 6265 section
- * 5.1.4), which a proxy may have shortened. Only over TLS if the page came so: its requests with a body say `Origin`.
+ * 5.1.4), which a proxy may have shortened. Only over TLS if the page came so: a browser sends `Origin` with every
+ * POST, PUT and DELETE.
  */
 function cookie(headers: Headers, value: string, seconds: number): string {
   const isTls = headers.origin?.startsWith('https:') === true;

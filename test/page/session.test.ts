@@ -81,7 +81,7 @@ describe('the session of the page', () => {
 
   test('S2: a session ends after its idle time, and after its longest time however often it is renewed', async (context) => {
     const page = pageOf(await start(context));
-    const began = Date.now();
+    const began = Date.UTC(2030, 0, 1);
     const at = (minutes: number) => {
       context.mock.timers.reset();
       context.mock.timers.enable({ apis: ['Date'], now: began + minutes * 60_000 });
