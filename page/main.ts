@@ -291,7 +291,7 @@ const actions = {
   log: () => log.isOff || whatChanged.open(),
   figures: () => void showFigures(session, show),
   explain: () => find<HTMLDialogElement>('#keys').showModal(),
-  'log-out': () => session.logOut(),
+  'log-out': () => void session.logOut(),
   search: () => {
     words.focus();
     words.select();

@@ -21,8 +21,7 @@ const RENEWAL = MINUTE;
 /** Milliseconds that a call may take, with its retries. */
 const TIMEOUT = 10 * SECOND;
 
-/** In the browser, for this path: other paths of the origin may have other catalogues. */
-const NAME = `session ${new URL('.', location.href).pathname}`;
+const NAME = 'session';
 
 const ENDED = 'Your login has ended. Log in again: nothing is lost.';
 const IDLE_ENDED =
@@ -50,7 +49,7 @@ export class Session {
   #renewedAt = Number.NEGATIVE_INFINITY;
   /** Calls that are not answered, and longer work. */
   #calls = 0;
-  readonly #tabs = new BroadcastChannel(NAME);
+  readonly #tabs = new BroadcastChannel(new URL('.', location.href).pathname);
 
   constructor() {
     for (const event of ['keydown', 'pointerdown'])
@@ -64,6 +63,11 @@ export class Session {
     if (key === '') return;
     this.#begin(key);
     this.#touch();
+  }
+
+  /** Names the session; '' without one. */
+  get id(): string {
+    return this.#key.split('.', 1)[0] ?? '';
   }
 
   /** Whether no work of the page is under way. */
@@ -124,10 +128,10 @@ export class Session {
   }
 
   /** Ends the session in all tabs, also if the service does not answer: the cookie is worth nothing without the key. */
-  logOut(): void {
-    const url = new URL('session', location.href);
-    void fetch(url, { method: 'DELETE', keepalive: true }).catch(() => {});
+  async logOut(): Promise<void> {
     this.#tell({ key: '', seconds: 0 });
+    const init = { method: 'DELETE', keepalive: true, signal: AbortSignal.timeout(SECOND) };
+    await fetch(new URL('session', location.href), init).catch(() => {}); // a later answer would remove the next cookie
     this.#leave();
   }
 
@@ -163,15 +167,17 @@ export class Session {
   }
 
   async #ask(): Promise<BookCatalogue> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#started = resolve;
     const door = {
       logIn: (body: string) => this.#start(body).catch(() => undefined),
       reason: () => this.reach.reason,
       isOpen: () => this.#catalogue !== undefined,
     };
-    await askToLogIn(door, this.#reason, promise);
-    return this.client();
+    while (this.#catalogue === undefined) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#started = resolve;
+      await askToLogIn(door, this.#reason, promise);
+    }
+    return this.#catalogue;
   }
 
   /** @returns the answer to the login; if that has succeeded, the one that shows whether the browser has its cookie. */
@@ -199,9 +205,9 @@ export class Session {
   #touch(): void {
     if (this.#catalogue === undefined) return;
     const renew = async () => {
-      this.#renewing = undefined;
       const key = this.#key;
       const answer = await this.#renew().catch(() => undefined); // the next touch tries again
+      this.#renewing = undefined;
       if (answer?.status === 401 && key === this.#key) this.#askAgain(ENDED);
     };
     this.#renewing ??= setTimeout(renew, Math.max(0, this.#renewedAt + RENEWAL - performance.now()));

@@ -33,6 +33,8 @@ type Side = 'done' | 'undone';
 
 const MOST = 100;
 
+const NAME = 'undo';
+
 export class Undo {
   /** Waits for changes that are on their way. @returns the title of a book with changes that are not stored yet. */
   settled: () => Promise<string | undefined> = async () => undefined;
@@ -51,7 +53,8 @@ export class Undo {
   constructor(session: Session, log: Log) {
     this.#session = session;
     this.#log = log;
-    Object.assign(this.#stacks, JSON.parse(kept('sessionStorage', 'undo') || '{}'));
+    const { of, ...stacks } = JSON.parse(kept('sessionStorage', NAME) || '{}');
+    if (of === session.id) Object.assign(this.#stacks, stacks); // else, they are not those of this person
     addEventListener('beforeunload', (event) => {
       if (this.#running > 0) event.preventDefault(); // the browser asks whether to stay
     });
@@ -72,7 +75,7 @@ export class Undo {
 
   #save(): void {
     for (const stack of Object.values(this.#stacks)) stack.splice(0, Math.max(0, stack.length - MOST));
-    keep('sessionStorage', 'undo', JSON.stringify(this.#stacks));
+    keep('sessionStorage', NAME, JSON.stringify({ of: this.#session.id, ...this.#stacks }));
   }
 
   /** Takes back the last action, on any book or on one. */

@@ -17,9 +17,7 @@ import type { Credentials } from './credentials.ts';
 /** Bytes of the id of a session: too many to meet one twice. */
 const ID_LENGTH = 16;
 
-/** Cookies of a request that are checked: each costs two signatures, and anybody may send some. */
-const MOST_VALUES = 4;
-
+/** Id, Unix milliseconds of the start and of the latest renewal, signature. */
 const VALUE = /^([\w-]{22})\.(\d{1,15})\.(\d{1,15})\.([\w-]{43})$/;
 
 export interface Renewal {
@@ -47,7 +45,8 @@ export class Sessions {
   /** A new session with a host. */
   start(host: string): Renewal & { readonly key: string } {
     const id = randomBytes(ID_LENGTH).toString('base64url');
-    return { ...this.#renewal(id, Date.now(), host), key: sign(this.#keys[0], ['key', id, host]) };
+    const key = `${id}.${sign(this.#keys[0], ['key', id, host])}`;
+    return { ...this.#renewal(id, Date.now(), host), key };
   }
 
   /** @returns undefined if there is no such session, or no longer. */
@@ -58,24 +57,24 @@ export class Sessions {
 
   /**
    * Whether a session is valid at this moment.
-   * @param values of all cookies that may be its own: a program at another port of the host can add some.
+   * @param values of all cookies that may be its own: other programs of the host, and of its domain, can add some.
    * @param host that the browser has called: a session is valid there only.
    */
   isValid(values: readonly string[], key: string, host: string): boolean {
     return this.#find(values, key, host).length > 0;
   }
 
+  /** The key first, and then only cookies with its id: a request without a right one costs no more, however many it has. */
   #find(values: readonly string[], key: string, host: string): { id: string; start: number }[] {
+    const [id = '', signatureOfKey = ''] = key.split('.');
+    if (!this.#isSigned(signatureOfKey, ['key', id, host])) return [];
     const now = Date.now();
     const { sessionIdle, sessionLongest } = this.#times;
-    return values.slice(0, MOST_VALUES).flatMap((value) => {
-      const [, id, start = '', renewed = '', signature = ''] = VALUE.exec(value) ?? [];
-      if (id === undefined) return [];
-      const isSigned =
-        this.#isSigned(signature, ['cookie', id, start, renewed, host]) &&
-        this.#isSigned(key, ['key', id, host]);
+    return values.flatMap((value) => {
+      const [, ofCookie, start = '', renewed = '', signature = ''] = VALUE.exec(value) ?? [];
+      if (ofCookie !== id || !this.#isSigned(signature, ['cookie', id, start, renewed, host])) return [];
       const isOver = now >= Number(renewed) + sessionIdle || now >= Number(start) + sessionLongest;
-      return isSigned && !isOver ? [{ id, start: Number(start) }] : [];
+      return isOver ? [] : [{ id, start: Number(start) }];
     });
   }
 

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
+import type { Book } from '../../conformance/service.ts';
 import { startPersistentBrowser } from '../support/browser.ts';
 import { startFront } from '../support/front.ts';
 import {
@@ -19,9 +20,12 @@ import {
   searchField,
   sent,
   shown,
+  WAYS,
 } from '../support/page.ts';
 import { SQLITE, startTestService, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
+
+const { keyboard } = WAYS;
 
 const IDLE = 'You were logged out after 30 minutes without activity.';
 
@@ -84,6 +88,46 @@ describePage('the session of the librarians’ page', ({ openCatalogue, openDesk
     await login(writing).waitFor({ state: 'hidden' }); // a login is one for all tabs
     await writing.getByRole('button', { name: 'Add', exact: true }).click();
     await writing.getByText('“Persuasion” was added.').first().waitFor();
+  });
+
+  test('S4: a renewal that is answered after a log-out starts no session again', async (context) => {
+    let release: (() => void) | undefined;
+    let isHeld = false;
+    const { page } = await openCatalogue(context, {
+      front: (incoming, _, forward) => {
+        if (isHeld && incoming.method === 'PUT') release = forward;
+        else forward();
+      },
+    });
+    isHeld = true;
+    const writing = await openTab(page, page.url());
+    await listed(writing);
+    await writing.keyboard.press('Insert');
+    await writing.keyboard.type('Persuasion');
+    await waitUntil(() => release !== undefined);
+    await choose(page, 'Log out');
+    await login(writing).waitFor();
+    const renewed = writing.waitForResponse((answer) => answer.request().method() === 'PUT');
+    release?.();
+    assert.equal((await renewed).status(), 200);
+    await login(await openTab(page, page.url())).waitFor();
+    assert.equal(await login(page).isVisible(), true);
+  });
+
+  test('S4: the actions of a person are not those of the next, also in a tab that shows another site meanwhile', async (context) => {
+    const { page, service, client, books } = await openCatalogue(context);
+    await keyboard.edit(page, 'Emma', 'year', '1816');
+    await said(page, 'Saved');
+    await page.goto('about:blank');
+    const other = await openTab(page, service.pageUrl);
+    await choose(other, 'Log out');
+    await page.goto(service.pageUrl);
+    await logIn(page);
+    await listed(page);
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Control+z');
+    await said(page, 'There is nothing to undo');
+    assert.deepEqual(await client.list(), books.with(6, { ...(books[6] as Book), year: 1816 }));
   });
 
   test('S2: without a touch in any tab the session ends, but a typed text stays', async (context) => {

@@ -240,7 +240,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     await waitUntil(async () => (await scheme()) === 'dark');
     await logOut();
     await waitUntil(async () => (await stored()).cookies.length === 0);
-    const localStorage = [{ name: 'theme', value: 'dark' }];
+    const localStorage = [{ name: 'theme /', value: 'dark' }];
     const { origin } = new URL(service.pageUrl);
     assert.deepEqual(await stored(), { cookies: [], origins: [{ origin, localStorage }] });
     assert.equal(await scheme(), 'dark');

@@ -63,6 +63,7 @@ export function provideDocument(): void {
   };
   Object.defineProperty(globalThis, 'sessionStorage', { value: sessionStorage }); // Node.js has another one
   Object.assign(globalThis, {
+    location: new URL('http://127.0.0.1:8082/'),
     document: {
       activeElement: null,
       querySelector: (selector: string) =>

@@ -209,7 +209,8 @@ class Page {
 
   constructor(catalogue: Catalogue, time: { readonly now: number }, books: readonly Book[]) {
     const session = {
-      reach: 'here',
+      id: 'one person',
+      reach: { isHere: true, trouble: '' },
       call: (work: (one: Catalogue) => Promise<unknown>) => work(catalogue),
       during: (work: () => Promise<unknown>) => work(),
     };
