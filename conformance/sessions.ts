@@ -64,7 +64,7 @@ export const SESSIONS: readonly Rule[] = [
   ),
   ofSessions(
     'S1, T1, T2, rule 32',
-    'a login that is none, wrong, or of another page starts no session',
+    'a login that cannot be read, is wrong, or comes from another page starts no session',
     async (service) => {
       const { username, password } = service.account;
       for (const [body, headers, expected] of [

@@ -112,12 +112,12 @@ export async function startService(
     url = await listen(app.service.server, port, host, 'PORT');
   } catch (error) {
     app.page.server.close();
+    catalogue.close(); // undos that it continues
     await store.close();
     throw error;
   }
   if (page instanceof PortRefused) log.warn(`${page.message} The service runs without the page.`);
   const pageUrl = page instanceof PortRefused ? undefined : page;
-
   const served = [app.service, ...(pageUrl === undefined ? [] : [app.page])];
 
   const measurement = measureProcess(log, times.metrics);

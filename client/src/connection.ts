@@ -48,7 +48,7 @@ export class Connection {
   readonly #url: URL;
   readonly #timeout: number;
   readonly #fetch: typeof fetch;
-  readonly #session: Session | undefined;
+  readonly #session: Session;
   readonly #sessionKey: string | undefined;
 
   /** @throws TypeError or RangeError when an argument is invalid. */
@@ -66,14 +66,13 @@ export class Connection {
     this.#timeout = timeout;
     this.#fetch = fetch;
     this.#sessionKey = sessionKey;
-    if (sessionKey !== undefined) return;
     const body = JSON.stringify({ username, password });
     this.#session = new Session({ method: 'POST', url: this.at('token'), body }, { timeout, fetch });
   }
 
   /** @throws WrongCredentials */
   async logIn({ signal }: CallOptions): Promise<void> {
-    if (this.#session === undefined) return;
+    if (this.#sessionKey !== undefined) return;
     const deadline = new Deadline(this.#timeout, signal);
     try {
       const { token, answer } = await this.#session.login(deadline);
@@ -124,8 +123,8 @@ export class Connection {
   /** A token that is refused, such as one from before the service was restarted, is replaced once. */
   async #send(request: Request, deadline: Deadline, requestId: string | undefined): Promise<Answer> {
     const circumstances = { deadline, fetch: this.#fetch, requestId };
-    if (this.#session === undefined)
-      return send(request, { ...circumstances, login: ['session-key', this.#sessionKey ?? ''] });
+    if (this.#sessionKey !== undefined)
+      return send(request, { ...circumstances, login: ['session-key', this.#sessionKey] });
     let mayBeDone = false;
     for (let isSecond = false; ; isSecond = true) {
       const { token, answer: refused } = await this.#session.login(deadline);

@@ -9,6 +9,9 @@ import type { Answered } from './upload.ts';
 const NO_COOKIE =
   'The browser did not send the cookie of this login back. Allow cookies for this address, or ask the operator whether a proxy removes them.';
 
+/** Milliseconds until the dialog is shown, even if the service is silent. */
+const LATEST = 10_000;
+
 const dialog = find<HTMLDialogElement>('#login');
 const form = find<HTMLFormElement>('form', dialog);
 const username = find<HTMLInputElement>('#username');
@@ -80,7 +83,7 @@ async function fillIn(): Promise<void> {
   const hint = find('#login-built-in');
   hint.hidden = true;
   try {
-    const login = await (await fetch('login.json')).json();
+    const login = await (await fetch('login.json', { signal: AbortSignal.timeout(LATEST) })).json();
     if (login.username === undefined) return;
     username.value = login.username;
     password.value = login.password;

@@ -1,5 +1,5 @@
-// Owns: whether the catalogue can be reached, why not, and asking again until it can. Every request of the page is sent here, since
-// its answer may show a trouble.
+// Owns: whether the catalogue can be reached, why not, and asking again until it can. All calls of the page are sent here, since
+// their answers may show a trouble.
 
 import type { CatalogueError } from '../../client/src/book-catalogue.ts';
 import { ALTERED } from './refusal.ts';

@@ -23,7 +23,10 @@ const TIMEOUT = 10 * SECOND;
 
 const NAME = 'session';
 
+const RENEW: Sent = { method: 'PUT', path: 'session' };
+
 const ENDED = 'Your login has ended. Log in again: nothing is lost.';
+const LOGGED_OUT = 'You have logged out.';
 const IDLE_ENDED =
   'You were logged out after 30 minutes without activity. Log in again to continue: your changes are kept.';
 const LONG_ENDED = 'You were logged out after 12 hours. Log in again to continue: your changes are kept.';
@@ -130,14 +133,15 @@ export class Session {
   /** Ends the session in all tabs, also if the service does not answer: the cookie is worth nothing without the key. */
   async logOut(): Promise<void> {
     this.#tell({ key: '', seconds: 0 });
+    this.#end(LOGGED_OUT);
     const init = { method: 'DELETE', keepalive: true, signal: AbortSignal.timeout(SECOND) };
     await fetch(new URL('session', location.href), init).catch(() => {}); // a later answer would remove the next cookie
     this.#leave();
   }
 
-  async #send({ method, path, body, onSent = () => {}, signal }: Sent): Promise<Answered> {
+  async #send({ method, path, body, onSent = () => {}, signal }: Sent, key = this.#key): Promise<Answered> {
     const isFile = body instanceof File;
-    const init = { method, headers: { 'session-key': this.#key }, body: body ?? null };
+    const init = { method, headers: { 'session-key': key }, body: body ?? null };
     let answer: Response | undefined;
     let text = '';
     try {
@@ -184,9 +188,12 @@ export class Session {
   async #start(body: string): Promise<Answered> {
     const answer = await this.#send({ method: 'POST', path: 'session', body });
     if (answer.status !== 200) return answer;
-    this.#key = (answer.data as { readonly key: string }).key;
-    const renewed = await this.#renew();
-    if (renewed.status === 200) this.#begin(this.#key);
+    const { key } = answer.data as { readonly key: string };
+    const renewed = await this.#send(RENEW, key);
+    if (renewed.status === 200) {
+      this.#begin(key);
+      this.#noteRenewal(renewed);
+    }
     return renewed;
   }
 
@@ -204,23 +211,23 @@ export class Session {
   /** A person is active. */
   #touch(): void {
     if (this.#catalogue === undefined) return;
-    const renew = async () => {
-      const key = this.#key;
-      const answer = await this.#renew().catch(() => undefined); // the next touch tries again
-      this.#renewing = undefined;
-      if (answer?.status === 401 && key === this.#key) this.#askAgain(ENDED);
-    };
-    this.#renewing ??= setTimeout(renew, Math.max(0, this.#renewedAt + RENEWAL - performance.now()));
+    const pause = Math.max(0, this.#renewedAt + RENEWAL - performance.now());
+    this.#renewing ??= setTimeout(() => void this.#renew(), pause);
   }
 
-  async #renew(): Promise<Answered> {
+  async #renew(): Promise<void> {
     const key = this.#key;
-    const answer = await this.#send({ method: 'PUT', path: 'session' });
-    if (answer.status !== 200 || key !== this.#key) return answer; // it has ended meanwhile
-    const { seconds } = answer.data as { readonly seconds: number };
+    const answer = await this.#send(RENEW).catch(() => undefined); // the next touch tries again
+    this.#renewing = undefined;
+    if (key !== this.#key) return; // it has ended meanwhile
+    if (answer?.status === 200) this.#noteRenewal(answer);
+    else if (answer?.status === 401) this.#askAgain(ENDED);
+  }
+
+  #noteRenewal({ data }: Answered): void {
+    const { seconds } = data as { readonly seconds: number };
     this.#endIn(seconds);
-    this.#tell({ key, seconds });
-    return answer;
+    this.#tell({ key: this.#key, seconds });
   }
 
   #endIn(seconds: number): void {
@@ -247,7 +254,7 @@ export class Session {
 
   /** A person has logged out. Everything that the page has read goes, unless a text is not stored yet. */
   #leave(): void {
-    if (this.#catalogue !== undefined) this.#end('You have logged out.');
+    if (this.#catalogue !== undefined) this.#end(LOGGED_OUT);
     this.onLogOut();
     const hasTexts = !dispatchEvent(new Event('beforeunload', { cancelable: true }));
     if (hasTexts) void this.#logIn();

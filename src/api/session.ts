@@ -10,7 +10,7 @@ import { refuseLogin } from './login.ts';
 
 type Headers = Exchange['request']['headers'];
 
-/** What no script can read, and what no other site can make a browser send. */
+/** No script can read the cookie, and no page of another site makes a browser send it. */
 const GUARDS = 'HttpOnly; SameSite=Strict';
 
 /** Only the port of the page has it. */

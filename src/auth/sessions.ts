@@ -51,7 +51,7 @@ export class Sessions {
 
   /** @returns undefined if there is no such session, or no longer. */
   renew(values: readonly string[], key: string, host: string): Renewal | undefined {
-    const [session] = this.#find(values, key, host);
+    const session = this.#find(values, key, host);
     return session && this.#renewal(session.id, session.start, host);
   }
 
@@ -61,21 +61,26 @@ export class Sessions {
    * @param host that the browser has called: a session is valid there only.
    */
   isValid(values: readonly string[], key: string, host: string): boolean {
-    return this.#find(values, key, host).length > 0;
+    return this.#find(values, key, host) !== undefined;
   }
 
   /** The key first, and then only cookies with its id: a request without a right one costs no more, however many it has. */
-  #find(values: readonly string[], key: string, host: string): { id: string; start: number }[] {
+  #find(
+    values: readonly string[],
+    key: string,
+    host: string,
+  ): { readonly id: string; readonly start: number } | undefined {
     const [id = '', signatureOfKey = ''] = key.split('.');
-    if (!this.#isSigned(signatureOfKey, ['key', id, host])) return [];
+    if (!this.#isSigned(signatureOfKey, ['key', id, host])) return undefined;
     const now = Date.now();
     const { sessionIdle, sessionLongest } = this.#times;
-    return values.flatMap((value) => {
+    for (const value of values) {
       const [, ofCookie, start = '', renewed = '', signature = ''] = VALUE.exec(value) ?? [];
-      if (ofCookie !== id || !this.#isSigned(signature, ['cookie', id, start, renewed, host])) return [];
+      if (ofCookie !== id || !this.#isSigned(signature, ['cookie', id, start, renewed, host])) continue;
       const isOver = now >= Number(renewed) + sessionIdle || now >= Number(start) + sessionLongest;
-      return isOver ? [] : [{ id, start: Number(start) }];
-    });
+      if (!isOver) return { id, start: Number(start) };
+    }
+    return undefined;
   }
 
   #renewal(id: string, start: number, host: string): Renewal {

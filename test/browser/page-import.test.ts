@@ -310,16 +310,16 @@ describePage('import and export on the page', ({ openCatalogue, openDesk }) => {
   });
 
   test('answers are lost, and the file is gone from the service: it is sent again, checked as before, and stored once', async (context) => {
-    let isGone = true;
+    let gone: string | undefined;
     const lost = new Set<string>();
     const { service, page } = await openCatalogue(context, {
       books: [],
       front: ({ method, url = '' }, outgoing, forward) => {
         const kind = `${method} ${url.replace(/\?.*|\d+/g, '')}`;
-        if (isGone && kind === 'POST /import/' && !url.includes('dry-run')) {
-          isGone = false;
-          answer(outgoing, 410, null, 'File no longer here');
-        } else if (url.includes('/import') && !lost.has(kind)) {
+        const path = url.replace(/\?.*/, '');
+        if (kind === 'POST /import/' && !url.includes('dry-run')) gone ??= path;
+        if (method === 'POST' && path === gone) answer(outgoing, 410, null, 'File no longer here');
+        else if (url.includes('/import') && !lost.has(kind)) {
           lost.add(kind);
           forward(() => outgoing.destroy());
         } else forward();

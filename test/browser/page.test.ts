@@ -216,7 +216,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     await shown(page, ['Beowulf']);
   });
 
-  test('the keys are listed; of a person who has logged out, only a chosen theme is stored', async (context) => {
+  test('the keys are listed; after a log-out, only a chosen theme is stored', async (context) => {
     const { page, service } = await openCatalogue(context, { options: { colorScheme: 'light' } });
     const stored = () => page.context().storageState();
     const login = page.getByRole('dialog', { name: 'Book catalogue' });

@@ -72,7 +72,7 @@ describe('services that break one promise', () => {
   });
 
   test('the right service keeps every rule, and verify leaves every other book', async () => {
-    const { url, dbUrl, client } = wrong.right;
+    const { pageUrl: url, dbUrl, client } = wrong.right; // which has the sessions
     const values = [1, 2_147_483_647, 999_999_999_999_999].map((id) => `(${id}, 'kept', 'kept', 4)`);
     await executeOn(dbUrl, `insert into books (id, title, author, year) values ${values.join()}`);
     const kept = await client.list();

@@ -28,7 +28,8 @@ const MESSAGES = [
   ['Event retrieved successfully', 'H7: single'], ['Events retrieved successfully', 'H8: the last'],
   ['Books of the event retrieved successfully', 'H9: without'], ['Books imported successfully', 'M2: a file'], ['File checked', 'M2: a file'],
   ['Import retrieved successfully', 'M5'], ['Imports retrieved successfully', 'M5'], ['Import not found', 'M5'],
-  ['Invalid file', 'M2, rule 7'],
+  ['Invalid file', 'M2, rule 7'], ['Session started', 'S1: a login'], ['Session renewed', 'S2'],
+  ['Session expired', 'S2'], ['Session ended', 'S4'],
 ] as const;
 
 /** A parameter is ignored, unless it is the only one. */
@@ -182,6 +183,18 @@ const OTHERS: readonly WrongService[] = [
   ['rule 7: a compressed', '415 does not name a coding', without('accept-encoding')],
   ['rule 7: Content', 'GET has no body', refuse(/^GET [\s\S]*\n\n./)],
   ['rule 7: Content', 'DELETE has no body', refuse(/^DELETE [\s\S]*\n\n./)],
+
+  // Sessions
+  ['S1: a login', 'scripts can read the cookie', give(/; HttpOnly/, '')],
+  ['S1, T1 / S3, rule 32', 'pages of other origins count', ask(/^(?:origin|sec-fetch-site): .*\n/gm, '')],
+  ['S2', 'a session lasts an hour', give(/"seconds":1800/, '"seconds":3600')],
+  [
+    'S3, A3',
+    'a token counts beside a session',
+    (asked, pass) =>
+      pass(/^authorization: eyJ/m.test(asked) ? asked.replace(/^session-key: .*\n/m, '') : asked),
+  ],
+  ['S4', 'a log-out leaves the cookie for a second', give(/Max-Age=0/, 'Max-Age=1')],
 
   // Books one by one, all, and many at once
   [
