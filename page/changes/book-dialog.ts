@@ -5,7 +5,7 @@ import { randomKey } from '../../client/src/request.ts';
 import { completeFields } from '../../src/books/book.ts';
 import { persist } from '../catalogue/persist.ts';
 import type { Session } from '../catalogue/session.ts';
-import { find, make, sentence } from '../elements/dom.ts';
+import { ask, find, make, sentence } from '../elements/dom.ts';
 import { show } from '../elements/messages.ts';
 import { bookText, byField, FIELDS, type Field, fieldText, titleOf } from '../elements/text.ts';
 import { readFields } from './book-fields.ts';
@@ -60,6 +60,11 @@ export class BookDialog {
       });
     }
     dialog.addEventListener('close', () => this.#lookup.abort());
+    dialog.addEventListener('cancel', (event) => {
+      if (this.#typedTexts().length === 0) return;
+      event.preventDefault();
+      void ask(find('#discard')).then((answer) => answer !== '' && dialog.close());
+    });
     addEventListener('beforeunload', (event) => {
       const isTyped = dialog.open && this.#typedTexts().length > 0;
       if (isTyped || this.#adding.size > 0) event.preventDefault();

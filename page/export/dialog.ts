@@ -38,13 +38,13 @@ export class ExportDialog {
   #choose(search: Search | undefined, count: number | undefined, complaint?: string): void {
     this.#status.textContent = '';
     const save = (format: ExportFormat) => () => void this.#save(search, count, format);
-    const csv = button('Save as CSV', save('csv'), { class: 'primary' });
-    const others = [button('Save as JSON', save('json')), button('Save for Excel', save('excel'))];
+    const excel = button('Save for Excel', save('excel'), { class: 'primary' });
+    const others = [button('Save as JSON', save('json')), button('Save as CSV', save('csv'))];
     const text =
-      'The file for Excel opens by a double click; in it, no title becomes a formula, a number or a date. CSV is for other spreadsheets, JSON for other programs. All can be imported again.';
+      'The file for Excel opens by a double click; in it, no title becomes a formula, a number or a date. CSV is for other spreadsheets, JSON for other programs. An import adds books: it adds a book that was corrected in the file beside the one that is here.';
     const alert = complaint === undefined ? [] : [warning(complaint)];
-    this.#content.replaceChildren(make('p', {}, text), ...alert, make('footer', {}, ...others, csv));
-    csv.focus();
+    this.#content.replaceChildren(make('p', {}, text), ...alert, make('footer', {}, ...others, excel));
+    excel.focus();
   }
 
   async #save(search: Search | undefined, count: number | undefined, format: ExportFormat): Promise<void> {

@@ -57,7 +57,10 @@ export function noticesOn({ fault, file, figures, options }: ImportReport, isAsk
     notice(
       'The file is not UTF-8; it was read as Windows-1252. Look whether letters such as é are right. If not, save it as CSV in UTF-8, and choose it again.',
     );
-  if (file?.names.includes('id')) notice('The file has ids. They are not kept: each book gets a new one.');
+  if (file?.names.includes('id') && figures.new > 0)
+    notice(
+      'The file has ids, but an import changes no books: each new book gets another id. A book that was corrected in the file is added beside the one that is here.',
+    );
   const others = file?.otherYears.map((name) => `“${name}”`).join(' or else ');
   if (others) notice(`Where “${file?.columns.year}” is empty, ${others} is the year.`);
   return notices;

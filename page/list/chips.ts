@@ -10,6 +10,8 @@ import { ALL, type View, yearIn } from './view.ts';
 /** Milliseconds after a change before it is counted again what is missing. */
 const COUNT_PAUSE = 500;
 
+const LACKING = { 'no-year': 'without a year', 'no-author': 'without an author' } as const;
+
 type ChipName = 'newest' | 'no-year' | 'no-author' | 'year' | 'event';
 
 export class Chips {
@@ -17,8 +19,10 @@ export class Chips {
   readonly #eventText: (event: CatalogueEvent) => readonly (string | Node)[];
   /** The event that its chip names. */
   #event: string | undefined;
-  /** How many books lack something, as counted last. */
+  /** How many of the books that the words find lack something, as counted last. */
   readonly #missing = { 'no-year': 0, 'no-author': 0 };
+  /** Asks for the numbers of the present words. */
+  #request = new AbortController();
   #shown = ALL;
   #counting: ReturnType<typeof setTimeout> | undefined;
 
@@ -39,10 +43,16 @@ export class Chips {
       element.addEventListener('click', () => show(viewAfter(element.dataset.chip as ChipName, view())));
   }
 
-  /** Shows which chips a view has pressed. */
-  draw(view: View): void {
-    this.#shown = view;
+  /**
+   * Shows which chips a view has pressed.
+   * @param found how many books it finds; undefined if that is not known. A chip that is pressed has the same number.
+   */
+  draw(view: View, found?: number): void {
     const { words, order, isAuthorless, event } = view;
+    if (words !== this.#shown.words || event !== this.#shown.event) this.countSoon();
+    this.#shown = view;
+    if (view.year === 0 && found !== undefined) this.#setMissing('no-year', found);
+    if (isAuthorless && found !== undefined) this.#setMissing('no-author', found);
     const year = yearIn(words)?.year ?? (view.year || undefined);
     chip('year').textContent = year === undefined ? '' : `Published in ${year}`;
     if (event !== this.#event) void this.#nameEvent(event);
@@ -67,21 +77,30 @@ export class Chips {
     this.#counting = setTimeout(() => void this.count(), COUNT_PAUSE);
   }
 
-  /** Counts what is missing in the catalogue: these chips are shown only if something is. */
+  /** Counts what is missing in the books that the words find: these chips are shown only if something is. */
   async count(): Promise<void> {
-    const chips = [
-      ['no-year', WITHOUT_YEAR, 'without a year'],
-      ['no-author', WITHOUT_AUTHOR, 'without an author'],
-    ] as const;
-    for (const [name, lacking, text] of chips) {
+    this.#request.abort();
+    this.#request = new AbortController();
+    const { signal } = this.#request;
+    const { words, event } = this.#shown;
+    for (const [name, lacking] of [
+      ['no-year', WITHOUT_YEAR],
+      ['no-author', WITHOUT_AUTHOR],
+    ] as const) {
+      const view = { ...lacking, words, event };
       const count = await this.#session
-        .call((catalogue) => countOf(catalogue, lacking))
+        .call((catalogue) => countOf(catalogue, view, signal))
         .catch(() => undefined);
+      if (signal.aborted) return;
       if (count === undefined) continue;
-      this.#missing[name] = count;
-      chip(name).textContent = `${numberText(count)} ${text}`;
+      this.#setMissing(name, count);
       this.draw(this.#shown);
     }
+  }
+
+  #setMissing(name: keyof typeof LACKING, count: number): void {
+    this.#missing[name] = count;
+    chip(name).textContent = `${numberText(count)} ${LACKING[name]}`;
   }
 }
 

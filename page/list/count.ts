@@ -1,7 +1,7 @@
 // Owns: how many books are shown, and what stands in place of the list if there are none.
 
 import { find, make, sentence } from '../elements/dom.ts';
-import { counted } from '../elements/text.ts';
+import { counted, numberText } from '../elements/text.ts';
 import type { Shelf } from './shelf.ts';
 import { isFiltered, type View } from './view.ts';
 
@@ -10,10 +10,20 @@ const count = find('#count');
 const late = find('#unindexed');
 const nothing = find('#nothing');
 
-/** @returns whether the list has taken the place of something that had the focus. */
-export function showCount({ total, isCounted, unindexed }: Shelf, view: View): boolean {
-  const number = isCounted ? counted(total, 'book') : `More than ${counted(total, 'book')}`;
-  const text = isFiltered(view) ? `${number} found` : number;
+/**
+ * @param isLate whether other books are wanted, which cannot be asked for.
+ * @returns whether the list has taken the place of something that had the focus.
+ */
+export function showCount(
+  { total, count: { found, deleted, changed }, isCounted, unindexed }: Shelf,
+  view: View,
+  isLate: boolean,
+): boolean {
+  const number = isCounted ? counted(found, 'book') : `More than ${counted(found, 'book')}`;
+  const left = [deleted && `${numberText(deleted)} deleted`, changed && `${numberText(changed)} changed`];
+  const counts = [isFiltered(view) ? `${number} found` : number, ...left].filter(Boolean).join(', ');
+  const name = view.words.trim();
+  const text = !isLate ? counts : name === '' ? 'Still showing other books' : `Still showing “${name}”`;
   if (count.textContent !== text) count.textContent = text; // it is said whenever it is written
   document.title = view.words === '' ? 'Book catalogue' : `${view.words} – Book catalogue`;
   late.hidden = unindexed === 0;
@@ -27,7 +37,6 @@ export function showCount({ total, isCounted, unindexed }: Shelf, view: View): b
   const hadFocus = nothing.contains(document.activeElement);
   nothing.hidden = !isNothing;
   if (!isNothing) return hadFocus;
-  const name = view.words.trim();
   find('#nothing-title').replaceChildren(
     ...(!isFiltered(view)
       ? ['The shelf is empty']

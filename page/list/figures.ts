@@ -15,9 +15,13 @@ export const WITHOUT_AUTHOR: View = { ...ALL, isAuthorless: true };
 const NEWEST: View = { ...ALL, order: '-id' };
 
 /** The number of books of a view; undefined if counting takes the service too long. */
-export async function countOf(catalogue: BookCatalogue, view: View): Promise<number | undefined> {
+export async function countOf(
+  catalogue: BookCatalogue,
+  view: View,
+  signal?: AbortSignal,
+): Promise<number | undefined> {
   const search = { ...searchesOf(view)[0], sort: 'id', limit: 1 }; // in the order that costs the least
-  return (await catalogue.page(search, { count: true })).total;
+  return (await catalogue.page(search, { count: true, signal })).total;
 }
 
 /**

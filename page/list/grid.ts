@@ -10,6 +10,7 @@ import { CellEditor, type Onward, type Refused } from './cell-editor.ts';
 import { LongScroll } from './long-scroll.ts';
 import { ACTIONS, isOnPhone, Row, type RowState } from './row.ts';
 import type { Shelf } from './shelf.ts';
+import { type Spot, TOP } from './steps.ts';
 
 /** Rows above and below those in sight, so that a move finds them ready. */
 const SPARE_ROWS = 8;
@@ -121,12 +122,18 @@ export class Grid {
     if (hadFocus && !this.#body.contains(document.activeElement)) this.focus();
   }
 
-  /** Shows the list of another search from its beginning. */
-  restart(): void {
-    this.#active = { index: 0, column: this.#active.column };
+  get spot(): Spot {
+    return { first: this.first, ...this.#active };
+  }
+
+  /** Shows the list of another search, from its beginning or from where the reader was. */
+  restart({ first, index, column }: Spot = { ...TOP, column: this.#active.column }): void {
+    this.#active = { index, column };
     const hadFocus = this.#body.contains(document.activeElement);
     this.#scroll.moveTo(0);
     this.redraw();
+    this.#scroll.moveTo(first * this.#rowHeight);
+    this.#render();
     if (hadFocus) this.focus();
   }
 

@@ -5,6 +5,7 @@ import type { Book } from '../../client/src/book.ts';
 import type { Page, PageSearch, Search } from '../../client/src/search.ts';
 import type { Session } from '../catalogue/session.ts';
 import { FIELDS } from '../elements/text.ts';
+import { isFound } from './view.ts';
 
 /** Books of a page. */
 const PAGE = 100;
@@ -44,6 +45,8 @@ export class Shelf {
   onMoved: () => void = () => {};
   /** Called when books have arrived: those from one place up to before another. */
   onBooks: (from: number, to: number) => void = () => {};
+  /** Books whose rows stay although they were deleted, or are not found any more as they are now. */
+  readonly #left = new Map<number, 'deleted' | 'changed'>();
   readonly #session: Session;
   readonly #pages = new Map<number, Book[]>();
   readonly #requests = new Map<number, AbortController>();
@@ -75,6 +78,15 @@ export class Shelf {
     return { search, index, page };
   }
 
+  /** How many books are found now, without the rows that stay for others; and how many those are. */
+  get count(): { readonly found: number; readonly deleted: number; readonly changed: number } {
+    const deleted = this.#left
+      .values()
+      .filter((why) => why === 'deleted')
+      .toArray().length;
+    return { found: this.total - this.#left.size, deleted, changed: this.#left.size - deleted };
+  }
+
   /** Puts what was found in the place of the books that stand here. */
   show({ search, index, page }: Found): void {
     for (const request of this.#requests.values()) request.abort();
@@ -82,6 +94,7 @@ export class Shelf {
     this.#pages.clear();
     this.#cursors.clear();
     this.#hasMoved = false;
+    this.#left.clear();
     this.shown = search;
     this.#keep(index, page);
     this.isCounted = page.total !== undefined;
@@ -146,6 +159,8 @@ export class Shelf {
       if (at < 0) continue;
       this.#hasMoved ||= mayMove(this.shown, books[at] as Book, book);
       books[at] = book;
+      if (isFound(book, this.shown)) this.#left.delete(id);
+      else this.#left.set(id, 'changed');
     }
   }
 
@@ -157,7 +172,9 @@ export class Shelf {
 
   /** The service no longer has the book; its row stays in its place. */
   remove(id: number): void {
-    this.#hasMoved ||= this.placeOf(id) !== undefined;
+    if (this.placeOf(id) === undefined) return;
+    this.#hasMoved = true;
+    this.#left.set(id, 'deleted');
   }
 
   /** Requests the books of these places that are not known. Requests for places far away are given up. */

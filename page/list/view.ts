@@ -1,8 +1,9 @@
 // Owns: what the page shows: the words, the filter and the order; as a search, and as the page's address.
 
 import type { Search } from '../../client/src/search.ts';
+import type { BookFields } from '../../src/books/book.ts';
 import { fold } from '../../src/books/folding.ts';
-import { termsOf } from '../../src/books/words.ts';
+import { indexText, termsOf } from '../../src/books/words.ts';
 
 export const ORDERS = ['title', '-title', 'author', '-author', 'year', '-year', '-id', 'id'] as const;
 export type Order = (typeof ORDERS)[number];
@@ -50,6 +51,23 @@ export function searchesOf({ words, order, year, isAuthorless, event }: View): r
     ...wordsWanted(words).map((wanted) => ({ ...wanted, year })),
     ...ofYear.map((wanted) => ({ ...wanted, year: found?.year })),
   ].map((search) => ({ ...search, sort, event, ...(isAuthorless && { author: '' }) }));
+}
+
+/** Whether one of these searches finds a book as it is now, if no event is asked for. */
+export function isFound(
+  book: BookFields,
+  { q = '', year, author, title_starts_with: start }: Search,
+): boolean {
+  const [title, writer] = [indexText(book.title), indexText(book.author)];
+  const words = `${title.words} ${writer.words}`.split(' ');
+  return (
+    (year === undefined || book.year === year) &&
+    (author === undefined || writer.key === indexText(author).key) &&
+    (start === undefined || title.key.startsWith(indexText(start).key)) &&
+    termsOf(q).every(({ word, isPrefix }) =>
+      isPrefix ? words.some((one) => one.startsWith(word)) : words.includes(word),
+    )
+  );
 }
 
 function wordsWanted(words: string): readonly Search[] {

@@ -8,6 +8,7 @@ import {
   BOOKS,
   cell,
   choose,
+  counted,
   describePage,
   focused,
   grid,
@@ -198,6 +199,51 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     await page.reload();
     await shown(page, ['The Hobbit', 'The Odyssey']);
     assert.equal(await searchField(page).inputValue(), 'the');
+  });
+
+  test('Back undoes what was typed, a chip and an order, one at a time, and leads back to the place in the list; Forward does them again', async (context) => {
+    const many = Array.from({ length: 300 }, (_, at) => ({ title: `Z ${at}`, author: `Z ${at}`, year: 1 }));
+    const { page } = await openCatalogue(context, { books: [...BOOKS, ...many] });
+    const first = () => page.getByRole('row').nth(1).textContent();
+    await searchField(page).press('ArrowDown');
+    await page.keyboard.press('Control+End');
+    await listed(page);
+    await page.locator(':focus').filter({ hasText: 'Z 99' }).waitFor();
+    await searchField(page).focus();
+    await searchField(page).pressSequentially('jane');
+    await shown(page, ['Emma', 'Pride and Prejudice']);
+    await page.getByRole('columnheader', { name: 'Title' }).getByRole('button').click();
+    await waitUntil(() => new URL(page.url()).search === '?q=jane&sort=title');
+    await page.getByRole('button', { name: 'Newest first' }).click();
+    await shown(page, ['Pride and Prejudice', 'Emma']);
+    await page.goBack();
+    await shown(page, ['Emma', 'Pride and Prejudice']);
+    assert.equal(new URL(page.url()).search, '?q=jane&sort=title');
+    await page.goBack();
+    await waitUntil(() => new URL(page.url()).search === '?q=jane');
+    await page.goBack();
+    await counted(page, '310 books');
+    assert.equal(await searchField(page).inputValue(), '');
+    await page.getByText('Z 99', { exact: true }).first().waitFor(); // at the end, as before
+    assert.notEqual(await first(), '');
+    await page.goForward();
+    await shown(page, ['Emma', 'Pride and Prejudice']);
+    assert.equal(await searchField(page).inputValue(), 'jane');
+  });
+
+  test('a key that strays from the list into the search: Escape leads back to the place', async (context) => {
+    const { page } = await openCatalogue(context);
+    await searchField(page).fill('jane');
+    await shown(page, ['Emma', 'Pride and Prejudice']);
+    await cell(page, 'Pride and Prejudice', 'year').click();
+    await page.keyboard.press('7');
+    await page.getByRole('heading', { name: 'Nothing matches “jane7”' }).waitFor();
+    await page.keyboard.press('Escape');
+    await shown(page, ['Emma', 'Pride and Prejudice']);
+    await focused(cell(page, 'Pride and Prejudice', 'year'));
+    assert.equal(await searchField(page).inputValue(), 'jane');
+    await searchField(page).press('Escape');
+    await shown(page, BY_AUTHOR);
   });
 
   test('chips: the newest first, and the books that lack a year or an author', async (context) => {
