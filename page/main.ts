@@ -112,7 +112,7 @@ shelf.onBooks = (from, to) => {
 edits.onRow = (id) => grid.refreshBook(id);
 edits.onStored = (id, book) => {
   others.note(id, book);
-  shown.count(true);
+  shown.countAgain();
 };
 undo.settled = () => bookDialog.settled().then(() => edits.settled());
 undo.onTakenBack = (id, book, changes) => {
@@ -124,12 +124,14 @@ undo.onTakenBack = (id, book, changes) => {
 shown.onBooks = (began) => edits.forgetGone(began);
 session.onEnd = () => others.stop();
 session.onLogOut = () => undo.forget();
+session.reach.onNoAnswer = () => void shown.showEntries();
 session.reach.onChange = () => {
   const { isHere, trouble } = session.reach;
   const away = find('#away');
   away.hidden = isHere;
   if (!isHere) root.classList.remove('slow'); // the list is all that there is to read for now
-  shown.count(isHere);
+  if (isHere) shown.countAgain();
+  else shown.count();
   away.textContent = `${trouble} Your changes are kept, and this page tries again.`;
   if (!isHere) return;
   edits.retry();

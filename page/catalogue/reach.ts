@@ -26,9 +26,15 @@ type State = keyof typeof TROUBLES;
 /** Milliseconds between two questions to a service that does not answer. */
 const PROBE_PAUSE = 2000;
 
+/** Searches, and those that need no index (rule F11). */
+const SEARCH = /^GET .*\/books\?/;
+const ALL_BY_ID = /\?q=&sort=id&(?:limit|offset|cursor)=/;
+
 export class Reach {
   /** Called with every change. */
   onChange: () => void = () => {};
+  /** Called when the service has no answer to a search for now. */
+  onNoAnswer: () => void = () => {};
   /** Sends a request that succeeds once the catalogue can be reached. */
   ask: () => void = () => {};
   #state: State = 'here';
@@ -78,7 +84,12 @@ export class Reach {
     if (this.#state === 'locked') throw new TypeError('no answer'); // the browser would ask a person each time
     try {
       const answer = await send(url, { ...init, redirect: 'manual' });
-      const trouble = troubleIn(answer, `${init?.method} ${url}`);
+      const request = `${init?.method} ${url}`;
+      if (answer.status === 503 && SEARCH.test(request) && !ALL_BY_ID.test(request)) {
+        this.onNoAnswer(); // the service may be making its index
+        return answer;
+      }
+      const trouble = troubleIn(answer, request);
       if (trouble !== undefined && !isInBackground) this.#set(trouble);
       return answer;
     } catch (error) {
@@ -146,7 +157,7 @@ function troubleIn({ type, status, headers }: Response, request: string): State 
   if (status === 503) return 'busy';
   if (/^(?:basic|digest|negotiate|ntlm)\b/i.test(headers.get('www-authenticate') ?? '')) return 'locked';
   if (headers.get('content-type')?.startsWith('application/json') === true) {
-    const isCut = /^GET .*\/books\?/.test(request) && !headers.has('link');
+    const isCut = SEARCH.test(request) && !headers.has('link');
     return status === 200 && isCut ? 'altered' : undefined;
   }
   if (status === 413) return undefined; // a smaller request may arrive

@@ -11,26 +11,27 @@ const late = find('#unindexed');
 const nothing = find('#nothing');
 
 /**
- * @param isLate whether other books are wanted, which cannot be asked for.
+ * @param isLate whether other books are wanted, which cannot be asked for now.
+ * @param isSaid whether a screen reader says a change of it.
  * @returns whether the list has taken the place of something that had the focus.
  */
 export function showCount(
   { total, count: { found, deleted, changed }, isCounted, unindexed }: Shelf,
   view: View,
-  isLate: boolean,
+  { isLate, isSaid }: { readonly isLate: boolean; readonly isSaid: boolean },
 ): boolean {
   const number = isCounted ? counted(found, 'book') : `More than ${counted(found, 'book')}`;
   const left = [deleted && `${numberText(deleted)} deleted`, changed && `${numberText(changed)} changed`];
   const counts = [isFiltered(view) ? `${number} found` : number, ...left].filter(Boolean).join(', ');
   const name = view.words.trim();
   const text = !isLate ? counts : name === '' ? 'Still showing other books' : `Still showing “${name}”`;
+  count.ariaLive = isSaid ? 'polite' : 'off';
   if (count.textContent !== text) count.textContent = text; // it is said whenever it is written
   document.title = view.words === '' ? 'Book catalogue' : `${view.words} – Book catalogue`;
   late.hidden = unindexed === 0;
+  const books = unindexed === 1 ? 'Some books' : `About ${counted(unindexed, 'book')}`;
   late.textContent =
-    unindexed === 0
-      ? ''
-      : `About ${counted(unindexed, 'book')} cannot be found yet: the catalogue is still indexing them.`;
+    unindexed === 0 ? '' : `${books} cannot be found yet: the catalogue is still indexing them.`;
 
   const isNothing = total === 0;
   root.classList.toggle('nothing', isNothing);

@@ -10,7 +10,7 @@ import { showCount } from './count.ts';
 import type { Grid } from './grid.ts';
 import type { Found, Shelf } from './shelf.ts';
 import { type Spot, Steps } from './steps.ts';
-import { ALL, ORDERS, type Order, searchesOf, type View, viewOf } from './view.ts';
+import { ALL, isFiltered, ORDERS, type Order, searchesOf, type View, viewOf } from './view.ts';
 
 /** Milliseconds after the last key before the service is asked. */
 const TYPING_PAUSE = 60;
@@ -20,6 +20,9 @@ const SLOW = 150;
 
 /** Milliseconds before a search that failed is tried again. */
 const RETRY_PAUSE = 2000;
+
+/** Shown while the service makes the index that other views need (rule F11). */
+const ENTRIES: View = { ...ALL, order: 'id' };
 
 const root = find('#grid');
 const words = find<HTMLInputElement>('#words');
@@ -37,6 +40,8 @@ export class Shown {
   /** Where the reader was when a key in the list went to the search. */
   #strayed: { readonly view: View; readonly spot: Spot } | undefined;
   #request = new AbortController();
+  #isSearching = false;
+  #isAskingForEntries = false;
   #typing: ReturnType<typeof setTimeout> | undefined;
   readonly #session: Session;
   readonly #shelf: Shelf;
@@ -130,12 +135,18 @@ export class Shown {
     words.setSelectionRange(words.value.length, words.value.length);
   }
 
-  /** Says again how many books are shown. @param hasChanged whether books were changed here. */
-  count(hasChanged = false): void {
-    const isLate = this.#wanted !== this.#view && !this.#session.reach.isHere;
-    if (showCount(this.#shelf, this.#view, isLate)) this.#grid.focus();
+  /** Shows how many books are in the list. @param isSaid whether a screen reader says it. */
+  count(isSaid = true): void {
+    const isOther = this.#view === ENTRIES ? isFiltered(this.#wanted) : !this.#session.reach.isHere;
+    const isLate = this.#wanted !== this.#view && isOther;
+    if (showCount(this.#shelf, this.#view, { isLate, isSaid })) this.#grid.focus();
     this.#chips.draw(this.#view, this.#shelf.isCounted ? this.#shelf.count.found : undefined);
-    if (hasChanged) this.#chips.countSoon();
+  }
+
+  /** Counts again: books were changed, which has been said, or the service is back. */
+  countAgain(): void {
+    this.count(false);
+    this.#chips.countSoon();
   }
 
   /** Shows other books, from the beginning or from a spot. A field is left: it stops nothing. */
@@ -170,22 +181,21 @@ export class Shown {
     const grid = this.#grid;
     const next = this.#wanted;
     const staysHere = staysInPlace && next === this.#view; // the place in other books means nothing
-    const slow = setTimeout(() => root.classList.toggle('slow', this.#session.reach.isHere), SLOW);
+    const isSlow = () => this.#session.reach.isHere && root.ariaBusy === 'true';
+    const slow = setTimeout(() => root.classList.toggle('slow', isSlow()), SLOW);
     root.ariaBusy = 'true';
-    let found: Found | undefined;
+    this.#isSearching = true;
     const began = performance.now();
+    let found: Found;
     try {
-      for (const search of searchesOf(next)) {
-        found = await this.#shelf.find(search, staysHere ? grid.first : (this.#spot?.first ?? 0), signal);
-        if (found.page.books.length > 0) break;
-      }
+      found = await this.#find(next, staysHere ? grid.first : (this.#spot?.first ?? 0), signal);
     } catch {
       if (!signal.aborted) setTimeout(() => !signal.aborted && void this.#search(staysInPlace), RETRY_PAUSE);
       return;
     } finally {
       clearTimeout(slow);
     }
-    if (signal.aborted || found === undefined) return;
+    if (signal.aborted) return;
     root.classList.remove('slow');
     const { editing } = grid;
     if (editing !== undefined) {
@@ -194,20 +204,51 @@ export class Shown {
       if (!signal.aborted) await this.#search(staysInPlace);
       return;
     }
-    root.ariaBusy = 'false';
+    this.#isSearching = false;
     const left = grid.spot;
+    this.#put(next, found, began, staysHere);
+    this.#spot = undefined;
+    this.#steps.show(next, left);
+    // Looks for books that were not indexed yet, as long as nothing else is shown.
+    if (this.#shelf.unindexed > 0) setTimeout(() => !signal.aborted && this.reload(), RETRY_PAUSE);
+  }
+
+  /** The service cannot answer a search for now. If it makes its index, all books are shown until it can, in an order without one. */
+  async showEntries(): Promise<void> {
+    if (!this.#isSearching || this.#isAskingForEntries) return;
+    const { signal } = this.#request;
+    const staysHere = this.#view === ENTRIES;
+    this.#isAskingForEntries = true;
+    const began = performance.now();
+    const found = await this.#find(ENTRIES, staysHere ? this.#grid.first : 0, signal).catch(() => undefined);
+    this.#isAskingForEntries = false;
+    if (!this.#isSearching || signal.aborted || this.#grid.editing !== undefined) return;
+    if (found !== undefined && found.page.unindexed > 0) this.#put(ENTRIES, found, began, staysHere);
+  }
+
+  /** Puts a view in the place of the one that is shown. */
+  #put(view: View, found: Found, began: number, staysHere: boolean): void {
+    const grid = this.#grid;
+    root.ariaBusy = 'false';
+    root.classList.remove('slow');
     this.#shelf.show(found);
-    this.#view = next;
+    this.#view = view;
     this.onBooks(began);
     grid.wanted = termsOf(this.#shelf.shown.q ?? '');
     if (staysHere) grid.redraw();
-    else grid.restart(this.#spot);
-    this.#spot = undefined;
-    this.#steps.show(next, left);
+    else grid.restart(view === ENTRIES ? undefined : this.#spot);
     this.#showOrder();
-    this.count();
-    // Looks for books that were not indexed yet, as long as nothing else is shown.
-    if (this.#shelf.unindexed > 0) setTimeout(() => !signal.aborted && this.reload(), RETRY_PAUSE);
+    this.count(!staysHere);
+  }
+
+  /** Of the searches for a view, the first that finds books counts. */
+  async #find(view: View, place: number, signal: AbortSignal): Promise<Found> {
+    let found: Found | undefined;
+    for (const search of searchesOf(view)) {
+      found = await this.#shelf.find(search, place, signal);
+      if (found.page.books.length > 0) break;
+    }
+    return found as Found;
   }
 
   #showOrder(): void {

@@ -97,6 +97,11 @@ export function isRelevance(order: Search['order']): order is Relevance {
   return 'key' in order;
 }
 
+/** Whether a search is one for all books in the order of their ids, which needs no index (rule F11). */
+export function isOfAllById({ words, conditions, order }: Search): boolean {
+  return words.length === 0 && conditions.length === 0 && !isRelevance(order) && order[0]?.field === 'id';
+}
+
 interface Filter {
   /** Reads a value; undefined if it cannot be read. */
   readonly read: (text: string) => Filters | undefined;

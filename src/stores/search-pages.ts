@@ -3,12 +3,14 @@
 // 1. Collect: if few books match, all of them are collected and sorted. Their number is then known.
 // 2. Walk: if many match, the index is read in the order of the page, from its beginning, and each book is tested.
 // 3. Collect all: if the walk finds too few, because they are far away, the first of all matches are selected.
+// All books in the order of their ids are read without an index.
 // Each step is one statement of `search-sql.ts`.
 
 import { bookWith } from '../books/book.ts';
 import {
   COUNTED,
   type Condition,
+  isOfAllById,
   isRelevance,
   type Page,
   type Place,
@@ -73,6 +75,12 @@ class PageSearch {
   async find(search: Search): Promise<{ rows: readonly Row[]; total: number | undefined }> {
     const { order, offset, after, words, conditions, isCounted } = search;
     const part = { order, after, offset, most: search.limit + 1 };
+    if (isOfAllById(search)) {
+      const count = await this.#number(this.#statement().countBooks(COUNTED));
+      const rows = await this.#rows(this.#statement().readBooks(part));
+      if (count <= COUNTED) return { rows, total: count };
+      return { rows, total: isCounted ? await this.#index.count(this.#statement().countBooks()) : undefined };
+    }
     const isInOrderOfIds = isRelevance(order) || order[0]?.field === 'id';
     const isAll = words.length === 0 && conditions.length === 0;
     const few: Few = isAll

@@ -96,6 +96,20 @@ export class SearchStatement {
     );
   }
 
+  /** All books of the page, in the order of ids, without their keys. */
+  readBooks(part: Part): Statement {
+    const inTime = this.#dialect.deadlineTest(COLUMNS.id);
+    return this.#end(`select i.id, '', '', 0 from books i where true${inTime}${this.#cut(part)}`);
+  }
+
+  /** The number of all books, or one more than `most` if there are more. */
+  countBooks(most?: number): Statement {
+    const inTime = `books i where true${this.#dialect.deadlineTest(COLUMNS.id)}`;
+    return this.#end(
+      `select count(*) from ${most === undefined ? inTime : `(select 1 from ${inTime} limit ${most + 1}) as hits`}`,
+    );
+  }
+
   /** The number of matches, if there are no more than so many, and with it the rows of the page; else one more, and none. */
   collectFew(most: number, selection: Selection, part: Part): Statement {
     return this.#end(`

@@ -154,7 +154,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     });
     const agree = async (...expected: string[]) => {
       const sorted = page.getByRole('columnheader').and(page.locator('[aria-sort$=ending]'));
-      const count = page.getByRole('main').getByRole('status').first();
+      const count = page.getByRole('main').getByRole('status').last();
       const seen = async () => {
         const [column, text] = await Promise.all([sorted.innerText(), count.textContent()]);
         return [new URL(page.url()).search, column, text, (await titles(page))[0]];

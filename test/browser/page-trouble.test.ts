@@ -9,7 +9,9 @@ import { startHere } from '../support/command.ts';
 import { answer } from '../support/front.ts';
 import {
   asksToStay,
+  BOOKS,
   cell,
+  counted,
   describePage,
   editor,
   focused,
@@ -21,6 +23,7 @@ import {
   WAYS,
 } from '../support/page.ts';
 import { ENVIRONMENT } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const { keyboard } = WAYS;
@@ -43,6 +46,33 @@ describePage('the librarians’ page in trouble', ({ openCatalogue }) => {
       return await holds();
     });
   }
+
+  test('while the service makes its index, the books are listed and can be edited, and what is searched for is shown as soon as it is found', async (context) => {
+    const books = BOOKS.toReversed();
+    const { page, client, service } = await openCatalogue(context, { books });
+    const version = (one: string) =>
+      executeOn(service.dbUrl, `update book_index_state set version = ${one} where version > 1`);
+    const [{ version: present } = {}] = await executeOn(
+      service.dbUrl,
+      'select version from book_index_state',
+    );
+    await version('1000');
+    await page.reload();
+    await shown(
+      page,
+      books.map(({ title }) => title),
+    );
+    await counted(page, '10 books');
+    await page.getByText('cannot be found yet').waitFor();
+    await keyboard.edit(page, 'Emma', 'year', '1816');
+    await waitUntil(async () => (await client.list()).some(({ year }) => year === 1816));
+    await searchField(page).fill('jane');
+    await counted(page, 'Still showing other books');
+    assert.equal(await page.getByRole('alert').isVisible(), false);
+    await version(String(present));
+    await shown(page, ['Emma', 'Pride and Prejudice']);
+    await page.getByText('cannot be found yet').waitFor({ state: 'hidden' });
+  });
 
   test('another password: a login over the page, the text is stored after it, the focus returns', async (context) => {
     const { page, service, complaints } = await openCatalogue(context);

@@ -33,7 +33,7 @@ export const BOOKS = [
  * cannot look for it in the page.
  */
 const LISTENER = `new MutationObserver((changes) => {
-  const regions = changes.map(({ target }) => target.closest?.('[role=status], [role=alert]'));
+  const regions = changes.map(({ target }) => target.closest?.('[role=status]:not([aria-live=off]), [role=alert]'));
   for (const text of new Set(regions.map((region) => region?.textContent.trim()))) if (text) hear(text);
 }).observe(document, { subtree: true, childList: true });`;
 
@@ -175,7 +175,7 @@ export async function listed(page: Page): Promise<void> {
 
 /** Waits until the page says how many books it shows, such as `2 books found`. */
 export async function counted(page: Page, text: string): Promise<void> {
-  const count = page.getByRole('main').getByRole('status').first();
+  const count = page.getByRole('main').getByRole('status').last();
   await waitUntil(async () => (await count.textContent()) === text);
 }
 

@@ -2,7 +2,7 @@
 // `sqlite/finder.ts`.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Page, Search } from '../../books/search.ts';
+import { isOfAllById, type Page, type Search } from '../../books/search.ts';
 import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { INDEX_VERSION, MOST_AT_ONCE, Pace } from '../book-index.ts';
@@ -81,7 +81,7 @@ export class PostgresFinder {
   async #find(search: Search, deadline: number, most: number): Promise<Page> {
     for (;;) {
       await this.#keeper?.keep(deadline);
-      const { madeAt, unindexed } = await this.#catchUp(deadline);
+      const { madeAt, unindexed } = await this.#catchUp(deadline, !isOfAllById(search));
       const page =
         (await this.#findOnStandby(search, deadline, most)) ??
         (await this.#findOnPrimary(search, deadline, most));
@@ -138,13 +138,15 @@ export class PostgresFinder {
   /**
    * Indexes the writes before this call, in bounded time.
    * @param deadline of the search: no other one waits longer for it.
+   * @param needsIndex whether the search needs a complete one.
    */
-  async #catchUp(deadline: number): Promise<IndexState> {
+  async #catchUp(deadline: number, needsIndex: boolean): Promise<IndexState> {
     const { catchUp } = this.#times;
     const end = performance.now() + catchUp;
     for (let isTimeOver = false; ; ) {
       const state = await this.#state(deadline);
       if (!state.isComplete || state.version !== INDEX_VERSION) {
+        if (!needsIndex) return { ...state, unindexed: Math.max(1, state.unindexed) };
         throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
       }
       if (state.unindexed === 0 || state.unindexed > MOST_AT_ONCE || isTimeOver) return state;

@@ -4,7 +4,7 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import type { Page, Search, WantedWord } from '../../books/search.ts';
+import { isOfAllById, type Page, type Search, type WantedWord } from '../../books/search.ts';
 import { type StoreFault, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { MOST_AT_ONCE, Pace } from '../book-index.ts';
@@ -98,7 +98,7 @@ class SqliteFinder implements SearchableIndex {
     try {
       this.#db.exec('begin');
       const { isOurs, isComplete } = this.#index.state;
-      if (!isOurs || !isComplete) {
+      if ((!isOurs || !isComplete) && !isOfAllById(search)) {
         throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
       }
       this.#measure(search.words);
@@ -167,9 +167,10 @@ class SqliteFinder implements SearchableIndex {
   #catchUp(): number {
     const { catchUp, indexLock, busyPause } = this.#times;
     this.#keep();
-    const { isComplete, isBehind } = this.#index.state;
+    const { isOurs, isComplete, isBehind } = this.#index.state;
     if (!isBehind) this.#isLate = false; // another process may have indexed
-    if (!isComplete || !isBehind) return 0;
+    if (!isOurs || !isComplete) return Math.max(1, this.#index.unindexed);
+    if (!isBehind) return 0;
     const unindexed = this.#index.unindexed;
     if (unindexed > MOST_AT_ONCE) return unindexed;
     const end = now() + (this.#isLate ? indexLock : catchUp);
