@@ -239,7 +239,7 @@ const CHECKED: ImportKnown = {
       {
         ...{ line: 3, title: 'Kim', column: 'year', text: '1901-1902', proposal: '1901' },
         reason: { code: 'year-unclear', values: [] },
-        record: 'Kim,Rudyard Kipling,1901-1902,"year: is not an unambiguous year"',
+        record: 'Kim,Rudyard Kipling,1901-1902,"year: cannot be read as a year"',
       },
     ],
     rejects: {

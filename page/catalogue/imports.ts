@@ -34,7 +34,7 @@ const CHANGED = 'The file was saved again after it was chosen, or it cannot be r
 const TOO_MANY =
   'These corrections are too long for one import. Save the refused rows, correct them there, and import that file.';
 const REASONS = {
-  413: 'The file is too large for the catalogue, or for a proxy in front of it. Split it, or ask the operator to import it.',
+  413: 'The file is too large for the catalogue, or for a proxy in front of it. Split it, or ask the person who runs the catalogue to import it.',
   414: TOO_MANY,
   431: TOO_MANY,
 };

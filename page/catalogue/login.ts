@@ -7,7 +7,7 @@ import type { Answered } from './upload.ts';
 
 /** The dialog does not close after this answer: the browser, or a proxy, has not kept the cookie of the session. */
 const NO_COOKIE =
-  'The browser did not send the cookie of this login back. Allow cookies for this address, or ask the operator whether a proxy removes them.';
+  'The browser did not send the cookie of this login back. Allow cookies for this address, or ask the person who runs the catalogue whether a proxy removes them.';
 
 /** Milliseconds until the dialog is shown, even if the service is silent. */
 const LATEST = 10_000;

@@ -17,7 +17,8 @@ const TROUBLES = {
     'A proxy in front of the catalogue asks for its own password. Open this address in another tab, enter it there, and come back.',
   'signed out':
     'A login page in front of the catalogue answers in its place. Open this address in another tab, log in there, and come back.',
-  forbidden: 'A proxy in front of the catalogue forbids a request of this page. Tell the operator.',
+  forbidden:
+    'A proxy in front of the catalogue forbids a request of this page. Tell the person who runs the catalogue.',
   altered: ALTERED,
 } as const;
 

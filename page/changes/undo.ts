@@ -108,13 +108,13 @@ export class Undo {
   /** One after the other: the next one may need a book that this one brings back. */
   async #enqueue(side: Side, isWanted: (one: Done) => boolean, otherwise?: Done): Promise<void> {
     const { isHere, trouble } = this.#session.reach;
-    if (!isHere) return void show(`${trouble} Nothing was taken back.`);
+    if (!isHere) return void show(`${trouble} Nothing was undone.`);
     this.#running += 1;
     const work = async () => {
       const cursor = await this.#log.cursor();
       const unsaved = await this.settled();
       const found = this.#stacks[side].findLast(isWanted) ?? otherwise;
-      if (cursor === undefined) show('This catalogue keeps no history: nothing can be taken back.');
+      if (cursor === undefined) show('This catalogue keeps no history: nothing can be undone.');
       else if (unsaved !== undefined) show(sentence`“${unsaved}” has a change that is not stored yet.`);
       else if (found === undefined) show(`There is nothing to ${side === 'done' ? 'undo' : 'redo'}`);
       else this.idle = this.#carryOut(side, found);
@@ -157,8 +157,8 @@ export class Undo {
   #sayTaken(side: Side, name: string): void {
     const isNext = this.#said.message?.isConnected && this.#said.side === side;
     const count = isNext ? this.#said.count + 1 : 1;
-    const one = side === 'done' ? sentence`Taken back: ${name}` : sentence`Made again: ${name}`;
-    const many = `${numberText(count)} changes ${side === 'done' ? 'taken back' : 'made again'}`;
+    const one = side === 'done' ? sentence`Undone: ${name}` : sentence`Redone: ${name}`;
+    const many = `${numberText(count)} changes ${side === 'done' ? 'undone' : 'redone'}`;
     this.#say(count === 1 ? one : many);
     this.#said = { ...this.#said, side, count };
   }

@@ -11,9 +11,6 @@ export interface Action {
 /** Milliseconds in sight; longer while the pointer or the focus is on it. */
 const SHOWN = 8000;
 
-/** More would cover the list. */
-const MOST = 3;
-
 const place = find('#messages');
 const announcement = find('#announcement');
 
@@ -33,7 +30,7 @@ export function announce(text: string): void {
 }
 
 /**
- * Shows a message, and announces it.
+ * Shows a message in the place of the one before, and announces it.
  * @param earlier a message that gets another text instead, if it is still in sight.
  */
 export function show(
@@ -47,26 +44,29 @@ export function show(
     earlier.firstElementChild?.replaceWith(text);
     return earlier;
   }
-  const remove = () => {
-    const hadFocus = element.contains(document.activeElement);
-    element.remove();
-    if (hadFocus) before?.focus();
-  };
   const act = () => {
-    remove();
+    clear();
     action?.run();
   };
-  const close = button('', remove, { class: 'icon', 'aria-label': 'Dismiss' });
+  const close = button('', clear, { class: 'icon', 'aria-label': 'Dismiss' });
   close.append(icon('close-icon'));
   const element = make('div', { class: 'message' }, text, action && button(action.label, act), close);
+  clear();
   place.append(element);
-  while (place.children.length > MOST) place.firstElementChild?.remove();
   const expire = () => {
+    if (!element.isConnected) return;
     const latest = element.firstElementChild ?? text;
-    if (latest === text && !element.matches(':hover, :focus-within')) return remove();
+    if (latest === text && !element.matches(':hover, :focus-within')) return clear();
     text = latest;
     setTimeout(expire, SHOWN);
   };
   setTimeout(expire, SHOWN);
   return element;
+}
+
+/** Removes the message in sight. */
+function clear(): void {
+  const hadFocus = place.contains(document.activeElement);
+  place.replaceChildren();
+  if (hadFocus) before?.focus();
 }

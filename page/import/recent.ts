@@ -52,7 +52,7 @@ export class RecentImports {
       checked: '',
       stopped: `${books}. It is not complete: choose the file again.`,
       stored: books,
-      undone: `${books}, taken back`,
+      undone: `${books}, undone`,
     }[state];
     const attributes = { id: `import-undo-${number}`, 'aria-label': `Undo the import of ${name}` };
     const canBeTakenBack = isInLog && (state === 'stored' || state === 'stopped');

@@ -73,7 +73,7 @@ const SHARED: Readonly<Record<string, Step>> = {
     await page.getByRole('status').filter({ hasText: 'Already here' }).waitFor();
     await dialog(page).getByLabel('Year').fill('x');
     await page.keyboard.press('Enter');
-    await alert(page, 'not an unambiguous year').waitFor();
+    await alert(page, 'cannot be read as a year').waitFor();
   },
   added: async ({ page }) => {
     await dialog(page).getByLabel('Year').fill('');
@@ -258,7 +258,7 @@ describePage('the librarians’ page for everybody', ({ openCatalogue }) => {
     for (const [change, text] of [
       [() => keyboard.edit(page, 'Emma', 'year', '1816'), 'Saved'],
       [() => keyboard.delete(page, 'Emma'), 'Deleted Emma. Control Z brings it back.'],
-      [() => page.keyboard.press('Control+z'), 'Taken back: Emma'],
+      [() => page.keyboard.press('Control+z'), 'Undone: Emma'],
       [() => keyboard.search(page, 'zzz'), '0 books found'],
     ] as const) {
       await change();

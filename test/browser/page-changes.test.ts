@@ -91,7 +91,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     const catalogue = await openCatalogue(context);
     const { page, client, complaints } = catalogue;
     const field = editor(page, 'Emma', 'year');
-    const complaint = page.getByRole('alert').filter({ hasText: '“before 1800” is not an unambiguous' });
+    const complaint = page.getByRole('alert').filter({ hasText: '“before 1800” cannot be read' });
     await cell(page, 'Emma', 'year').dblclick();
     await field.fill('before 1800');
     for (const key of ['Enter', 'Tab', 'Shift+Tab']) {
@@ -101,7 +101,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
       assert.equal(await field.getAttribute('aria-invalid'), 'true');
     }
     await cell(page, 'It', 'title').click();
-    await said(page, 'Year of “Emma” was not changed: “before 1800” is not an unambiguous year.');
+    await said(page, 'Year of “Emma” was not changed: “before 1800” cannot be read as a year.');
     assert.equal(await cell(page, 'Emma', 'year').getAttribute('aria-invalid'), 'true');
     await mouse.search(page, 'austen');
     await shown(page, ['Emma', 'Pride and Prejudice']);
@@ -122,7 +122,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await shown(page, ['Emma']);
     await keyboard.delete(page, 'Emma');
     await keyboard.press(page, 'Emma', 'Undo');
-    await said(page, 'Taken back: Emma');
+    await said(page, 'Undone: Emma');
     assert.equal(await cell(page, 'Emma', 'year').textContent(), '1815'); // it went with its book
     await keyboard.edit(page, 'Emma', 'year', '750 BC');
     await sent(catalogue, ['DELETE /book/7', 'POST /undo {"change":12}', 'PUT /book/7 {"year":-750}']);
@@ -236,7 +236,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await focused(cell(page, 'Emma', 'title'));
     await shown(page, BY_AUTHOR); // nothing moves under the reader
     await undo.dblclick(); // is carried out once
-    await said(page, 'Taken back: Emma');
+    await said(page, 'Undone: Emma');
     await undo.waitFor({ state: 'detached' });
     const emma = { id: 7, title: 'Emma', author: 'Jane Austen', year: 1816 };
     assert.deepEqual((await client.list())[6], emma);
@@ -270,20 +270,20 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await listed(page);
     await page.keyboard.press('ArrowDown');
     for (let press = 0; press < 5; press += 1) await page.keyboard.press('Control+z');
-    await said(page, '5 changes taken back');
-    await messages.getByText('5 changes taken back').waitFor();
+    await said(page, '5 changes undone');
+    await messages.getByText('5 changes undone').waitFor();
     assert.equal(await messages.getByText('aken back').count(), 1, 'one message for all of them');
     await stored(books);
     await page.keyboard.press('Control+z');
     await said(page, 'There is nothing to undo');
     for (let press = 0; press < 4; press += 1) await page.keyboard.press('Control+y');
     await page.keyboard.press('Control+Shift+z');
-    await said(page, '5 changes made again');
+    await said(page, '5 changes redone');
     await stored(end);
     await page.keyboard.press('Control+y');
     await said(page, 'There is nothing to redo');
     await page.keyboard.press('Control+z');
-    await said(page, 'Taken back: Emma');
+    await said(page, 'Undone: Emma');
     await keyboard.edit(page, 'The Hobbit', 'year', '1938');
     await said(page, 'Saved');
     await page.keyboard.press('Control+y'); // something else came after it
@@ -318,7 +318,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     isAway = false;
     await focused(searchField(page)); // nothing was typed there
     await page.keyboard.press('Control+z');
-    await said(page, 'Taken back: Emma');
+    await said(page, 'Undone: Emma');
     assert.equal((await client.list())[6]?.year, 1816);
     assert.equal(new Set(undos()).size, 1);
   });
@@ -361,7 +361,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await keyboard.edit(page, 'It', 'year', '1987');
     await said(page, 'Saved');
     await page.keyboard.press('Control+z');
-    await said(page, 'This catalogue keeps no history: nothing can be taken back.');
+    await said(page, 'This catalogue keeps no history: nothing can be undone.');
     assert.deepEqual(complaints(), []);
   });
 
@@ -400,7 +400,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await author.fill('J.R.R. Tolkien');
     await year.fill('MCMLXXVII');
     await another.click();
-    await dialog.getByRole('alert').filter({ hasText: '“MCMLXXVII” is not an unambiguous year.' }).waitFor();
+    await dialog.getByRole('alert').filter({ hasText: '“MCMLXXVII” cannot be read as a year.' }).waitFor();
     await focused(year);
     await year.fill('1977');
     await another.click();
@@ -409,14 +409,27 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     assert.equal(await author.inputValue(), '');
     await page.keyboard.type('Unfinished Tales');
     await page.keyboard.press('Enter');
-    const show = page.getByRole('region', { name: 'Messages' }).getByRole('button', { name: 'Show' });
-    await waitUntil(async () => (await show.count()) === 2);
+    const messages = page.getByRole('region', { name: 'Messages' });
+    await messages.getByText('“Unfinished Tales” was added.').waitFor();
+    assert.equal(await dialog.isVisible(), false);
+    await page.keyboard.press('Insert');
+    await page.keyboard.type('Ulysses');
+    const question = page.getByRole('dialog', { name: 'Discard what you have written?' });
+    for (const [ask, answer] of [
+      [() => page.keyboard.press('Escape'), 'Keep writing'],
+      [() => dialog.getByRole('button', { name: 'Close' }).click(), 'Discard'],
+    ] as const) {
+      assert.equal(await title.inputValue(), 'Ulysses');
+      await ask();
+      await question.getByRole('button', { name: answer }).click();
+      await question.waitFor({ state: 'hidden' });
+    }
     assert.equal(await dialog.isVisible(), false);
     assert.deepEqual((await client.list()).slice(-2), [
       { id: 11, title: 'The Silmarillion', author: 'J.R.R. Tolkien', year: 1977 },
       { id: 12, title: 'Unfinished Tales', author: '', year: 0 },
     ]);
-    await show.last().click();
+    await messages.getByRole('button', { name: 'Show' }).click(); // that of the latest message, the only one
     await shown(page, ['Unfinished Tales', 'The Silmarillion', ...BY_AUTHOR.toReversed()]);
     await focused(cell(page, 'Unfinished Tales', 'title'));
     assert.deepEqual(complaints(), []);

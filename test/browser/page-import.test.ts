@@ -55,14 +55,14 @@ describePage('import and export on the page', ({ openCatalogue, openDesk }) => {
     assert.deepEqual(second, ['3', ILIAD.title, ILIAD.author, '750 BC', '']);
     await filter(page, 'cannot be read');
     assert.deepEqual(await rowsOf(refused), [
-      ['4', HISTORY.title, YEAR, '', 'is not an unambiguous year'],
-      ['5', GODS.title, YEAR, '1997?', 'is not an unambiguous year'],
+      ['4', HISTORY.title, YEAR, '', 'cannot be read as a year'],
+      ['5', GODS.title, YEAR, '1997?', 'cannot be read as a year'],
       ['7', '', 'the whole row', '', 'has 13 fields, the header has 12'],
     ]);
     await page.getByRole('textbox', { name: `${YEAR}, line 4` }).fill('1992');
     await page.getByRole('textbox', { name: `${YEAR}, line 5` }).fill('2001?!');
     await page.keyboard.press('Tab');
-    await alerted(page, 'is not an unambiguous year');
+    await alerted(page, 'cannot be read as a year');
     await figures(page, '7 in the file; 4 new; 1 twice in the file; 0 doubtful; 2 cannot be read');
     await filter(page, 'in the file');
     await page.getByRole('combobox', { name: 'Column Author', exact: true }).selectOption('–'); // the correction is not lost
@@ -125,7 +125,7 @@ describePage('import and export on the page', ({ openCatalogue, openDesk }) => {
     await tabTo(page, page.getByRole('button', { name: 'Import', exact: true }));
     await page.keyboard.press('Enter'); // it begins from the beginning
     await focused(page.getByLabel('Choose a file'));
-    await reads(page, 'my books.csv: 4 books, taken back');
+    await reads(page, 'my books.csv: 4 books, undone');
     assert.deepEqual(complaints(), []);
   });
 
@@ -423,7 +423,7 @@ describePage('import and export on the page', ({ openCatalogue, openDesk }) => {
     await page.getByRole('textbox', { name: `${YEAR}, line 4` }).fill('1992');
     await page.getByRole('textbox', { name: `${YEAR}, line 5` }).fill('later');
     await page.getByRole('textbox', { name: 'Row, line 7' }).focus();
-    await alerted(page, 'is not an unambiguous year');
+    await alerted(page, 'cannot be read as a year');
     await check('Check, with corrections');
     await page.getByRole('button', { name: 'Import 4 books' }).click();
     await page.getByRole('heading', { name: '4 books were added.' }).waitFor();

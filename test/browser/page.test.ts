@@ -253,13 +253,24 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     await shown(page, BY_AUTHOR.toReversed());
     await chip('1 without a year').click();
     await shown(page, ['Beowulf']);
+    await counted(page, '1 book found');
     await keyboard.edit(page, 'Beowulf', 'year', '1000');
     await waitUntil(async () => (await client.list())[0]?.year === 1000);
+    await counted(page, '0 books found, 1 changed'); // the row stays
     await page.getByRole('button', { name: /^0 without a year/, pressed: true }).click(); // the way back
     await shown(page, BY_AUTHOR.toReversed());
     await chip('without a year').waitFor({ state: 'hidden' });
     await chip('1 without an author').click();
     await shown(page, ['Beowulf']);
+    await searchField(page).fill('jane');
+    await shown(page, []);
+    await chip('0 without an author').click();
+    await counted(page, '2 books found');
+    await chip('without an author').waitFor({ state: 'hidden' }); // none of the books found
+    await keyboard.delete(page, 'Emma');
+    await counted(page, '1 book found, 1 deleted');
+    await page.keyboard.press('Control+z');
+    await counted(page, '2 books found');
   });
 
   test('the keys are listed; after a log-out, only a chosen theme is stored', async (context) => {
@@ -291,7 +302,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     assert.deepEqual(await stored(), { cookies: [], origins: [{ origin, localStorage }] });
     assert.equal(await scheme(), 'dark');
     await logIn(page);
-    await choose(page, 'As the system');
+    await choose(page, 'Follow the computer');
     assert.equal(await scheme(), 'light dark');
     await page.reload();
     assert.equal(await scheme(), 'light dark');

@@ -190,7 +190,7 @@ function recordsIn(text: string): unknown[] {
   return records;
 }
 
-const REASON = /^is (not an unambiguous year|beyond ±\(2\^53−1\))$/;
+const REASON = /^(cannot be read as a year|is beyond ±\(2\^53−1\))$/;
 const OTHER_DIGITS = /(?![0-9])[\p{Nd}〇零○一-九]/u;
 
 export const year: Reader = ({ content }) => {

@@ -27,7 +27,7 @@ test('a field is read without the blanks around it, or refused with the reason',
     [{ title: '\u200b' }, 'title', /needs a title/],
     [{ author: 'a\0b' }, 'author', /cannot be stored/],
     [{ author: '\ud800' }, 'author', /cannot be stored/],
-    [{ year: 'MCM' }, 'year', /“MCM” is not an unambiguous year/],
+    [{ year: 'MCM' }, 'year', /“MCM” cannot be read as a year/],
   ] as const) {
     const read = readFields(texts);
     assert.equal(read.field, field, JSON.stringify(texts));

@@ -85,7 +85,7 @@ for (const store of STORES) {
       });
       const kim = { line: 3, title: 'Kim', column: 'When', text: '1901-1902', proposal: '1901' };
       const reason = { code: 'year-unclear', values: [] };
-      const record = 'Kim,Rudyard Kipling,1901-1902,"When: is not an unambiguous year"';
+      const record = 'Kim,Rudyard Kipling,1901-1902,"When: cannot be read as a year"';
       assert.deepEqual(report.refused[0], { ...kim, reason, record });
       assert.equal(report.refused[1].proposal, '1817');
       const { names, columns, header, delimiter, encoding, ids } = report.file;

@@ -83,7 +83,7 @@ a quote that is never closed » title,author,year\na,b,1\nc,"d,1\ne,f,1\n → 2 
 ✗ 3 author ""d,1\ne,f,1\n" has an unclosed quote: it extends to the end of the file, 3 lines
 rules 3 and 4: NUL, and invalid years » title,author,year,isbn\na\0,b,1,\na,\0,1,\na,b,1\0,\na,b,1999.13,\na,b,1,\0\n
 → 6 a/b/1 ✗ 2 title "a\0" has a NUL character | 3 author "\0" has a NUL character
-✗ 4 year "1\0" is not an unambiguous year | 5 year "1999.13" is not an unambiguous year`);
+✗ 4 year "1\0" cannot be read as a year | 5 year "1999.13" cannot be read as a year`);
   for (const { name, content, books, refused, fault } of CASES) {
     test(name, async () => {
       for (const size of PIECE_SIZES) {
@@ -131,8 +131,8 @@ rules 2 and 3: a number that is not a year is never converted » {"title":"ok"}\
 → 1 ok//0 ✗ 2 year "1999.5" is neither a whole number within ±(2^53−1) nor a string
 ✗ 3 year "["9007199254740993"]" is beyond ±(2^53−1)
 ✗ 4 year "true" is neither a whole number within ±(2^53−1) nor a string
-✗ 5 year "[true]" is neither a whole number within ±(2^53−1) nor a string ✗ 6 year "1999.13" is not an unambiguous year
-✗ 7 year "["1999.00000000000000000001"]" is not an unambiguous year
+✗ 5 year "[true]" is neither a whole number within ±(2^53−1) nor a string ✗ 6 year "1999.13" cannot be read as a year
+✗ 7 year "["1999.00000000000000000001"]" cannot be read as a year
 rule 6: elements that are not objects » [{"title":"a"},1,"b,]",[{"title":"c"}],null,true,\n{"title":"d"}]
 → 1 a//0 | 7 d//0 ✗ 2 is not a JSON object | 3 is not a JSON object | 4 is not a JSON object
 ✗ 5 is not a JSON object | 6 is not a JSON object

@@ -70,7 +70,7 @@ for (const { name, freshUrl } of STORES) {
       assert.equal(await countOf(url), 1);
       const named = await importing(url, folder, 'books.csv --dry-run --rejects wrong.csv');
       assert.match(named.stdout, /\n1 rejected row written to wrong\.csv\.\n$/);
-      const reason = 'original_publication_year: is not an unambiguous year';
+      const reason = 'original_publication_year: cannot be read as a year';
       const rejected = `title,authors,original_publication_year,refused\nA,B,MCMXC,"${reason}"\n`;
       assert.equal(readFileSync(join(folder, 'wrong.csv'), 'utf8'), rejected);
     });
@@ -219,9 +219,9 @@ describe('import', () => {
     assert.equal(code, 1);
     assert.deepEqual(stderr.trimEnd().split('\n'), [
       'books.csv: CSV, title from "name", author from "writer", year from "when"',
-      'books.csv:2: when "MCMXC" is not an unambiguous year',
+      'books.csv:2: when "MCMXC" cannot be read as a year',
       'books.csv:5: has 4 fields, the header has 3',
-      'books.csv:6: when "1\\u202e9x" is not an unambiguous year',
+      'books.csv:6: when "1\\u202e9x" cannot be read as a year',
     ]);
     const counts = '4 rows read: 1 imported, 0 already there, 3 refused.\n';
     const advice = '3 rejected rows written to books.rejects.csv: fix them there and import that file.\n';
@@ -324,7 +324,7 @@ describe('import', () => {
   });
 
   test('rejected rows go to the standard output, but to no device or pipe; damaged bytes are shown', async () => {
-    const row = 'title,year,refused\nCafé,x,"year: is not an unambiguous year"\n';
+    const row = 'title,year,refused\nCafé,x,"year: cannot be read as a year"\n';
     const folder = folderWith({
       'books.csv': 'title,year\nCafé,x\n',
       'books.json': '[{"title":"Café","year":"x"}]',
@@ -334,10 +334,10 @@ describe('import', () => {
     const out = await run('books.csv --rejects -');
     assert.deepEqual([out.code, out.stdout], [1, row]);
     assert.match(out.stderr, /^1 row read: (?:.|\n)*^1 rejected row written to the standard output\.$/m);
-    const array = '[\n{"title":"Café","year":"x","refused":"year: is not an unambiguous year"}\n]\n';
+    const array = '[\n{"title":"Café","year":"x","refused":"year: cannot be read as a year"}\n]\n';
     const ofArray = await run('books.json --rejects -');
     assert.equal(ofArray.stdout, array);
-    assert.match(ofArray.stderr, /^books\.json, element 1: year "x" is not an unambiguous year$/m);
+    assert.match(ofArray.stderr, /^books\.json, element 1: year "x" cannot be read as a year$/m);
     execFileSync('mkfifo', [join(folder, 'pipe')]);
     for (const path of ['pipe', '/dev/full', '/dev/null']) {
       const { code, stderr } = await run(`books.csv --rejects ${path}`);

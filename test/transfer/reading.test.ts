@@ -101,7 +101,7 @@ describe('years', () => {
     '民國99年 | 中華民国99 | 民88 | ROC 99 | 光緒12年 | 寛政三年',
   ];
   const REFUSED: Readonly<Record<string, readonly string[]>> = {
-    'is not an unambiguous year': [
+    'cannot be read as a year': [
       ...[
         '1997-1998 | 1997–1998 | 1997-98 | 1997-13 | 1997/98 | 1700/1. | 1967, c1965 | 2004, c1999 | 2004 [c1999] | c1999, 2004 printing | 1999 (2004 printing) | [200-?] | 1835 or 1836',
         '1641. [1642] | 1726[1727] | 168[5]. | 1850-? | 1997- | between 1694 and 1799 | -0150 - -0100',
@@ -163,7 +163,7 @@ StoryGraph » Title,Authors,Contributors,Date Added\nT,A,,2020/01/01\n → 2 T/A
   const DATES = casesOf(`
 dates of CSL JSON » [{"title":"a","issued":{"date-parts":[["1999",5]]}},{"title":"b","issued":{"date-parts":[[1999,5],[1999,6]],"circa":true}},{"title":"c","issued":{"raw":"circa 1850"}},{"title":"d","issued":{"literal":"n.d."}},{"title":"e","issued":{"date-parts":[["-0044"]],"season":"1"}},{"title":"f","issued":null},{"title":"g","issued":{"date-parts":[[]]}},{"title":"h","issued":{}},{"title":"i","issued":{"date-parts":[[1999],[2001]]}},{"title":"j","issued":{"literal":"19--"}},{"title":"k","issued":{"date-parts":[[1999.5]]}}]
 → 1 a//1999 | 2 b//1999 | 3 c//1850 | 4 d//0 | 5 e//-44 | 6 f//0 | 7 g//0 | 8 h//0
-✗ 9 issued "{"date-parts":[[1999],[2001]]}" is not an unambiguous year | 10 issued "{"literal":"19--"}" is not an unambiguous year
+✗ 9 issued "{"date-parts":[[1999],[2001]]}" cannot be read as a year | 10 issued "{"literal":"19--"}" cannot be read as a year
 ✗ 11 issued "{"date-parts":[[1999.5]]}" is neither a whole number within ±(2^53−1) nor a string
 Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0`);
   test('are dates of CSL JSON too, but no text that Project Gutenberg has there', async () => {
@@ -180,7 +180,7 @@ Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0
     const header = 'Title,Year Published,Original Publication Year\n';
     const outcome = await read(`${header}a,2020,1999\nb,2020,\nc,n.d.,\nd,1997-1998,\ne,1997-1998,-44\n`);
     assert.deepEqual(inShort(outcome), ['2 a//1999', '3 b//2020', '4 c//0', '6 e//-44']);
-    assert.deepEqual(refusalsOf(outcome), ['5 Year Published "1997-1998" is not an unambiguous year']);
+    assert.deepEqual(refusalsOf(outcome), ['5 Year Published "1997-1998" cannot be read as a year']);
     const named = await read(`${header}b,2020,\n`, { columns: { year: 'Original Publication Year' } });
     assert.deepEqual(inShort(named), ['2 b//0']);
     const json = await read(
@@ -394,17 +394,17 @@ describe('rejected rows', () => {
     return readFileSync(`${await rejects.close()}`, 'utf8');
   }
 
-  const [YEAR, UNCLEAR] = ['title,year,refused\n', '"year: is not an unambiguous year"\n'];
+  const [YEAR, UNCLEAR] = ['title,year,refused\n', '"year: cannot be read as a year"\n'];
   const REJECTED = `title;author;year;refused
-"c ""d""\ne";f;twenty;"year: is not an unambiguous year"
+"c ""d""\ne";f;twenty;"year: cannot be read as a year"
 i;j;1;k;"has 4 fields, the header has 3"
-l;m;1999.13;"year: is not an unambiguous year"
+l;m;1999.13;"year: cannot be read as a year"
 ä;"n"o;3;"author: has text after its closing quote"
 `;
   const REJECTED_LINES = `{"title":1,"refused":"title: is not a string"}
 nonsense
 {"title":"\\u0000","refused":"title: has a NUL character"}
-{"year":1e400,"refused":"year: is not an unambiguous year"}
+{"year":1e400,"refused":"year: cannot be read as a year"}
 [1]
 `;
   const LINES =
@@ -418,7 +418,7 @@ nonsense
     [
       'short.csv',
       'title,year,x,y\na,b\n',
-      'title,year,x,y,refused\na,b,,,"year: is not an unambiguous year"\n',
+      'title,year,x,y,refused\na,b,,,"year: cannot be read as a year"\n',
     ],
     ['fewer fields.csv', 'isbn,title\n1\n', 'isbn,title,refused\n1\n'],
     ['fewer fields, again.csv', 'isbn,title,refused\n1\n', 'isbn,title,refused\n1\n'],
@@ -430,7 +430,7 @@ nonsense
     [
       'numbers.json',
       '[{"title":"ok"},{"title":"a","year":1e400,"x":12345678901234567890}]',
-      '[\n{"title":"a","year":["1e400"],"x":["12345678901234567890"],"refused":"year: is not an unambiguous year"}\n]\n',
+      '[\n{"title":"a","year":["1e400"],"x":["12345678901234567890"],"refused":"year: cannot be read as a year"}\n]\n',
     ],
     ['objects.json', '{"1":{"title":"ok"},"2":{"title":1}}', `[\n{"title":1,${ONE}\n]\n`],
   ];
