@@ -13,8 +13,8 @@ import { FIELD_NAMES, titleOf } from './elements/text.ts';
 import { followThemeButtons } from './elements/theme.ts';
 import { ExportDialog } from './export/dialog.ts';
 import { ImportDialog } from './import/dialog.ts';
+import { exampleFile } from './import/examples.ts';
 import { listenToKeys } from './keys.ts';
-import { showFigures } from './list/figures.ts';
 import { Grid } from './list/grid.ts';
 import { Place } from './list/place.ts';
 import { Shelf } from './list/shelf.ts';
@@ -80,7 +80,10 @@ const grid = new Grid(root, shelf, {
   history: ({ id }) => whatChanged.history.open(id),
   settle: (book) => edits.settle(book),
   type: () => shown.stray(),
-  moved: (first, isLong) => place.move(first, isLong),
+  moved: (first, isLong) => {
+    document.documentElement.classList.toggle('scrolled', first > 0);
+    place.move(first, isLong);
+  },
 });
 const shown = new Shown(session, shelf, grid, eventText);
 
@@ -143,13 +146,13 @@ const actions = {
   add: () => bookDialog.add(shelf.total === 0 ? shown.view.words.trim() : ''),
   all: () => shown.clear(),
   import: () => importDialog.open(),
+  examples: () => importDialog.open(exampleFile()),
   export: () =>
     exportDialog.open(
       isFiltered(shown.view) ? shelf.shown : undefined,
       shelf.isCounted ? shelf.total : undefined,
     ),
   log: () => log.isOff || whatChanged.open(),
-  figures: () => void showFigures(session, (view) => shown.show(view)),
   explain: () => find<HTMLDialogElement>('#keys').showModal(),
   'log-out': () => void session.logOut(),
   search: () => {

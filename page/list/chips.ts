@@ -4,8 +4,7 @@ import type { CatalogueEvent } from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
 import { find, icon, make } from '../elements/dom.ts';
 import { numberText } from '../elements/text.ts';
-import { countOf, WITHOUT_AUTHOR, WITHOUT_YEAR } from './figures.ts';
-import { ALL, type View, yearIn } from './view.ts';
+import { ALL, searchesOf, type View, yearIn } from './view.ts';
 
 /** Milliseconds after a change before it is counted again what is missing. */
 const COUNT_PAUSE = 500;
@@ -84,16 +83,17 @@ export class Chips {
     const { signal } = this.#request;
     const { words, event } = this.#shown;
     for (const [name, lacking] of [
-      ['no-year', WITHOUT_YEAR],
-      ['no-author', WITHOUT_AUTHOR],
+      ['no-year', { year: 0 }],
+      ['no-author', { isAuthorless: true }],
     ] as const) {
-      const view = { ...lacking, words, event };
-      const count = await this.#session
-        .call((catalogue) => countOf(catalogue, view, signal))
+      const [first] = searchesOf({ ...ALL, ...lacking, words, event });
+      const search = { ...first, sort: 'id', limit: 1 }; // in the order that costs the least
+      const page = await this.#session
+        .call((catalogue) => catalogue.page(search, { count: true, signal }))
         .catch(() => undefined);
       if (signal.aborted) return;
-      if (count === undefined) continue;
-      this.#setMissing(name, count);
+      if (page?.total === undefined) continue; // counting takes the service too long
+      this.#setMissing(name, page.total);
       this.draw(this.#shown);
     }
   }

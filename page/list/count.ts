@@ -35,22 +35,23 @@ export function showCount(
 
   const isNothing = total === 0;
   root.classList.toggle('nothing', isNothing);
+  find('#chips').hidden = isNothing && !isFiltered(view);
   const hadFocus = nothing.contains(document.activeElement);
   nothing.hidden = !isNothing;
   if (!isNothing) return hadFocus;
   find('#nothing-title').replaceChildren(
     ...(!isFiltered(view)
-      ? ['The shelf is empty']
+      ? ['No books yet']
       : name === ''
         ? ['No such books']
         : sentence`Nothing matches “${name}”`),
   );
   find('#nothing-advice').textContent = isFiltered(view)
     ? 'Try fewer letters, or another spelling.'
-    : 'Add the first book, or import a file of books.';
+    : 'Add the first book, or import a file. Examples can be removed again by Undo.';
   const add = name === '' ? ['Add a book'] : sentence`Add “${name}”`;
   find('#nothing-add').replaceChildren(make('span', {}, ...add)); // the button sets its children apart
-  find('#nothing-import').hidden = isFiltered(view);
+  for (const name of ['import', 'examples']) find(`#nothing-${name}`).hidden = isFiltered(view);
   find('#nothing-all').hidden = !isFiltered(view);
   return false;
 }

@@ -15,9 +15,6 @@ import { type Spot, TOP } from './steps.ts';
 /** Rows above and below those in sight, so that a move finds them ready. */
 const SPARE_ROWS = 8;
 
-/** Rows that the floating button covers. */
-const FLOATING = 1.5;
-
 /** Milliseconds that a place must stay in sight after a long move before its books are requested, and texts are measured. */
 const SETTLE = 60;
 
@@ -113,8 +110,8 @@ export class Grid {
       this.#scroll.top = (top / this.#rowHeight) * height;
       this.#rowHeight = height;
     }
-    // On a phone, the last rows can be scrolled to above the button that floats there.
-    this.#scroll.resize(this.#shelf.total * this.#rowHeight + (isOnPhone() ? FLOATING * this.#rowHeight : 0));
+    this.#scroll.resize(this.#shelf.total * this.#rowHeight);
+    this.#root.classList.toggle('long', this.#body.scrollHeight > this.#body.clientHeight);
     this.#root.setAttribute('aria-rowcount', this.#shelf.isCounted ? String(this.#shelf.total + 1) : '-1');
     const hadFocus = this.#body.contains(document.activeElement);
     this.#render();

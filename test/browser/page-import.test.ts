@@ -214,6 +214,17 @@ describePage('import and export on the page', ({ openCatalogue, openDesk }) => {
     assert.deepEqual(await storedIn(service.dbUrl), [HOBBIT, GODS, ILIAD, ...others]);
   });
 
+  test('an empty catalogue offers examples, which are imported and removed like any file', async (context) => {
+    const { page, client } = await openCatalogue(context, { books: [] });
+    await page.getByRole('button', { name: 'Try 20 example books' }).click();
+    await page.getByRole('button', { name: 'Import 20 books' }).click();
+    await page.getByRole('heading', { name: '20 books were added.' }).waitFor();
+    assert.equal((await client.list()).length, 20);
+    await page.getByRole('button', { name: 'Undo this import' }).click();
+    await page.getByRole('heading', { name: '20 books were removed.' }).waitFor();
+    assert.deepEqual(await client.list(), []);
+  });
+
   test('the page says how it understands a file, or why it cannot', async (context) => {
     const { page } = await openCatalogue(context, { books: [] });
     const refused = Array.from({ length: 5000 }, (_, index) => `Book ${index},year ${index}\n`).join('');

@@ -99,7 +99,7 @@ describePage('keys on the librarians’ page', ({ openCatalogue, openDesk }) => 
     await convert(devices, login.getByRole('textbox', { name: 'Name' }));
     assert.deepEqual(logins, []);
     await logIn(page);
-    await page.getByText('The shelf is empty').first().waitFor(); // nothing that follows the login moves the focus now
+    await page.getByText('No books yet').first().waitFor(); // nothing that follows the login moves the focus now
     await convert(devices, searchField(page));
 
     await page.keyboard.press('Insert');

@@ -94,6 +94,7 @@ describePage('texts on the librarians’ page', ({ openCatalogue }) => {
     await page.getByText('Already here').waitFor();
     await check('what is here already');
     await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Discard' }).click();
     await page.getByRole('button', { name: 'Import', exact: true }).click();
     const csv = `${word},year\n${word},1901\n${word},x\n`;
     const file = { name: `${word}.csv`, mimeType: 'text/csv', buffer: Buffer.from(csv) };

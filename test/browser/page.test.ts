@@ -93,7 +93,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     });
     trouble = 'none';
     await page.keyboard.press('Enter');
-    await page.getByRole('heading', { name: 'The shelf is empty' }).waitFor();
+    await page.getByRole('heading', { name: 'No books yet' }).waitFor();
     await focused(searchField(page));
     assert.equal(await page.getByLabel('Password').inputValue(), '', 'the password is not left in the page');
     assert.deepEqual([...asked], [new URL(front.url).host]);
