@@ -27,6 +27,8 @@ const MAX_CONNECTIONS = 64;
 
 const TEXT: HeaderList = ['content-type', 'text/plain; charset=utf-8'];
 const JSON_HEADERS: HeaderList = ['content-type', 'application/json; charset=utf-8'];
+const NO_MANUAL =
+  'The manual has not been made. Run `npm ci` and `npm run build:site` in the folder of the service, then start it again.';
 const UNREADABLE = { 400: 'Bad request', 408: 'Request timeout', 431: 'Request header fields too large' };
 
 export interface OperationsListener {
@@ -58,6 +60,8 @@ export async function openOperations(
   const servicePort = () => (service === undefined ? config.port : portOf(service.url));
   const pagePort = () => (service?.pageUrl === undefined ? undefined : portOf(service.pageUrl));
   const manual = await manualRoutes(log);
+  const hasManual = '/manual/' in manual;
+  const noManual = () => text(404, NO_MANUAL);
   const routes = new Map(
     Object.entries<OperationsHandler>({
       '/livez': () => text(200, 'alive'),
@@ -77,8 +81,8 @@ export async function openOperations(
         document.servers[0].url = `http://${asked.replace(/:\d*$/, '')}:${servicePort()}`;
         return { status: 200, headers: JSON_HEADERS, body: JSON.stringify(document) };
       },
-      ...manual,
-      ...docsRoutes(servicePort, pagePort, '/manual/' in manual ? 'manual/' : undefined),
+      ...(hasManual ? manual : { '/manual': noManual, '/manual/': noManual }),
+      ...docsRoutes(servicePort, pagePort, hasManual ? 'manual/' : undefined),
     }),
   );
   const { request, keepAlive } = times.admin;

@@ -60,12 +60,17 @@ for (const [title, files, warning] of [
     /^site\/dist\/\S+ cannot be read: .*: not a directory\. The service runs without the manual\.$/,
   ],
 ] as [title: string, files: Record<string, string>, warning: RegExp][]) {
-  test(`rule 31: with ${title}, its paths are as unknown as any other`, async (context) => {
+  test(`rule 31: with ${title}, its paths are as unknown as any other, and /manual says how it is made`, async (context) => {
     const warnings: string[] = [];
     const get = await start(context, files, warnings);
     const unknown = await get('/unknown');
     assert.equal(unknown.status, 404);
-    for (const path of ['/manual', '/manual/', '/manual/index.html', '/manual/digest', '/manual/../digest']) {
+    for (const path of ['/manual', '/manual/']) {
+      const { status, body } = await get(path);
+      assert.equal(status, 404);
+      assert.match(body, /^The manual has not been made\. Run `npm ci` and `npm run build:site` /);
+    }
+    for (const path of ['/manual/index.html', '/manual/digest', '/manual/../digest']) {
       const { status, body } = await get(path);
       assert.deepEqual([status, body], [404, unknown.body], path);
     }
