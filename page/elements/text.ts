@@ -27,9 +27,12 @@ export function byField<Value>(make: (field: Field) => Value): Readonly<Record<F
   return Object.fromEntries(FIELDS.map((field) => [field, make(field)])) as Record<Field, Value>;
 }
 
-const NUMBERS = new Intl.NumberFormat();
+/** Of the words of the page: numbers and times are written as they are. */
+export const LANGUAGE = 'en-GB';
 
-/** `10,000`, as the reader's language writes it. */
+const NUMBERS = new Intl.NumberFormat(LANGUAGE);
+
+/** `10,000`. */
 export function numberText(value: number): string {
   return NUMBERS.format(value);
 }

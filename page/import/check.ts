@@ -5,7 +5,7 @@ import type { ImportedRow, ImportReport } from '../../client/src/book-catalogue.
 import { because, type ReasonCode, sentenceOf } from '../../src/files/reasons.ts';
 import type { Imports, Options } from '../catalogue/imports.ts';
 import { AS_IT_IS, button, choice, make, redraw, table, warning } from '../elements/dom.ts';
-import { counted, FIELD_NAMES, FIELDS, numberText, yearText } from '../elements/text.ts';
+import { counted, FIELD_NAMES, FIELDS, LANGUAGE, numberText, yearText } from '../elements/text.ts';
 import { LayoutChoice } from './layout.ts';
 import { RefusedRows, recordsOf, SHOWN, saveRefused } from './refused.ts';
 import { describe, noticesOn, remarksOn } from './understood.ts';
@@ -87,7 +87,7 @@ export class CheckStep {
       ...{ type: 'checkbox', id: 'import-skip', checked: true },
       change: () => this.#choose({ 'on-duplicate': skip.checked ? 'skip' : 'add' }),
     });
-    const same = new Intl.ListFormat('en-GB').format(FIELDS);
+    const same = new Intl.ListFormat(LANGUAGE).format(FIELDS);
     this.parts = [
       this.heading,
       this.#about,

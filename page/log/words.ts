@@ -2,12 +2,11 @@
 
 import type { CatalogueEvent, ChangedBook, ListedEvent } from '../../client/src/book-catalogue.ts';
 import { sentence } from '../elements/dom.ts';
-import { bookText, counted, FIELDS, fieldText, NO_VALUE } from '../elements/text.ts';
+import { bookText, counted, FIELDS, fieldText, LANGUAGE, NO_VALUE } from '../elements/text.ts';
 
-const TIME = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
-/** In the language of the page. */
-const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full' });
-const AGO = new Intl.RelativeTimeFormat('en');
+const TIME = new Intl.DateTimeFormat(LANGUAGE, { timeStyle: 'short' });
+const DAY = new Intl.DateTimeFormat(LANGUAGE, { dateStyle: 'full' });
+const AGO = new Intl.RelativeTimeFormat(LANGUAGE);
 
 export function dayText(at: string): string {
   const yesterday = new Date();
