@@ -22,6 +22,7 @@ const LAST_PORT = 65_535;
 const MIB = 1024 ** 2;
 const DAYS_OF_HISTORY = 90; // the default
 const MOST_DAYS_OF_HISTORY = 36_500;
+const LONGEST_NAME = 60; // code points
 
 /** Every setting, in the order in which `config` and `--help` show them. */
 export const SETTINGS = {
@@ -111,6 +112,13 @@ export const SETTINGS = {
     absent: '`PORT` + 2, or none if that is in use or `FIND` is off',
     none: 'off',
     read: readPage,
+  },
+  libraryName: {
+    name: 'LIBRARY_NAME',
+    help: `name that the page shows, up to ${LONGEST_NAME} characters`,
+    absent: '`Book catalogue`',
+    none: 'Book catalogue',
+    read: readLibraryName,
   },
   corsOrigins: list(
     'CORS_ORIGINS',
@@ -295,6 +303,13 @@ function readHistory(given: Given): number | 'forever' | undefined {
   if (OFF.test(text)) return undefined;
   if (/^forever$/i.test(text)) return 'forever';
   return readNumber(given, 'HISTORY', 1, MOST_DAYS_OF_HISTORY, ', forever or off') ?? DAYS_OF_HISTORY;
+}
+
+function readLibraryName(given: Given): string | undefined {
+  const name = given.text('LIBRARY_NAME');
+  const length = [...(name ?? '')].length;
+  if (length <= LONGEST_NAME) return name;
+  throw new OperatorError(`LIBRARY_NAME must have at most ${LONGEST_NAME} characters, not ${length}.`);
 }
 
 function readLogLevel(given: Given): LogLevel {

@@ -81,7 +81,10 @@ export function buildApp(parts: AppParts): App {
   const routes = config.history !== undefined ? [...ROUTES, ...HISTORY_ROUTES] : ROUTES;
   const byPath: ReadonlyMap<string, Route> = new Map(routes.map((route) => [route.path, route]));
   const byPathOfPage: typeof byPath = new Map([...byPath, [SESSION_ROUTE.path, SESSION_ROUTE]]);
-  return { service: newServer(undefined), page: newServer(new PageFiles(config.knownLogin)) };
+  return {
+    service: newServer(undefined),
+    page: newServer(new PageFiles(config.knownLogin, config.libraryName)),
+  };
 
   function newServer(page: PageFiles | undefined): HttpServer {
     return new HttpServer(

@@ -79,7 +79,7 @@ export async function buildPage(): Promise<Page> {
   };
 }
 
-async function fileOf(path: string, type: string, text: string): Promise<PageFile> {
+export async function fileOf(path: string, type: string, text: string): Promise<PageFile> {
   const [zipped, br] = await Promise.all([
     promisify(gzip)(text, { level: 9 }),
     promisify(brotliCompress)(text),
@@ -88,7 +88,7 @@ async function fileOf(path: string, type: string, text: string): Promise<PageFil
 }
 
 /** The first 16 hexadecimal digits of the SHA-256 of texts. */
-function digest(texts: readonly string[]): string {
+export function digest(texts: readonly string[]): string {
   return createHash('sha256').update(texts.join('\0')).digest('hex').slice(0, 16);
 }
 

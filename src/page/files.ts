@@ -6,7 +6,7 @@ import type { Credentials } from '../auth/credentials.ts';
 import type { Answer, HeaderList } from '../http/answer.ts';
 import type { RequestHeaders } from '../http/head.ts';
 import { IS_EXECUTABLE, readProjectFile } from '../project.ts';
-import { buildPage, digestOf, type Page } from './build.ts';
+import { buildPage, digest, digestOf, fileOf, type Page } from './build.ts';
 
 /** Where `compile.js` puts the page, so that esbuild is not needed later; a path in the project. */
 export const CACHE = 'node_modules/.cache/page.json';
@@ -57,12 +57,20 @@ export function isForPage(method: string, path: string): boolean {
   );
 }
 
+/** What the page is called in its index.html. */
+const NAME = 'Book catalogue';
+
 export class PageFiles {
   readonly #login: Answer;
+  readonly #name: string;
   #assets: Promise<ReadonlyMap<string, Asset>> | undefined;
 
-  /** @param login the pair that the page fills in. */
-  constructor(login: Credentials | undefined) {
+  /**
+   * @param login the pair that the page fills in.
+   * @param name of the library.
+   */
+  constructor(login: Credentials | undefined, name = NAME) {
+    this.#name = name;
     const own = ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store'];
     const headers = [...HEADERS, ...own];
     this.#login = { status: 200, headers, body: JSON.stringify(login ?? {}) };
@@ -71,7 +79,7 @@ export class PageFiles {
   /** @returns undefined if there is no such file. */
   async answer(path: string, headers: RequestHeaders, query = ''): Promise<Answer | undefined> {
     if (path === LOGIN) return this.#login;
-    this.#assets ??= loadAssets().catch((error) => {
+    this.#assets ??= loadAssets(this.#name).catch((error) => {
       this.#assets = undefined; // too many files were open at that moment, for example
       throw error;
     });
@@ -113,11 +121,18 @@ function accepts(codings = '', name: string): boolean {
   return found !== undefined && !/;\s*q=0(?:\.0*)?\s*$/i.test(found);
 }
 
-async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
+async function loadAssets(name: string): Promise<ReadonlyMap<string, Asset>> {
   const { version, files } = await readPage();
-  const etag = `W/"${version}"`;
+  const named = await Promise.all(
+    files.map((file) =>
+      file.path === '/' && name !== NAME
+        ? fileOf('/', file.type, file.text.replaceAll(NAME, escapeHtml(name)))
+        : file,
+    ),
+  );
+  const etag = `W/"${digest([version, name])}"`;
   return new Map(
-    files.map(({ path, type, text, br, gzip }) => {
+    named.map(({ path, type, text, br, gzip }) => {
       const headers = [
         ...HEADERS,
         ...['cache-control', path === '/' ? 'no-cache' : UNCHANGING],
@@ -131,6 +146,10 @@ async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
       return [path, { type, headers, etag, ...bodies }];
     }),
   );
+}
+
+function escapeHtml(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 }
 
 /**

@@ -209,7 +209,7 @@ describe('commands', { concurrency: 3 }, () => {
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
     const shown = `PORT=0 HOST=127.0.0.1 DB_URL=postgres://db.example.org:5433,b/library DB_READ_URL=postgres://c,d:5433/library
       SECRET_TOKEN=(set) SECRET_TOKEN_PREVIOUS=(not set) AUTH_USERNAME=librarian AUTH_PASSWORD=(set) WORKERS=1 FIND=on
-      HISTORY=90 REQUIRE_IF_MATCH=off ADMIN_PORT=0 ADMIN_HOST=127.0.0.1 PAGE_PORT=0
+      HISTORY=90 REQUIRE_IF_MATCH=off ADMIN_PORT=0 ADMIN_HOST=127.0.0.1 PAGE_PORT=0 LIBRARY_NAME=Book catalogue
       CORS_ORIGINS=https://books.example.org,http://localhost:5173 TRUST_PROXY=(none) LOG_LEVEL=silent BODY_LIMIT=1048576
       BULK_LIMIT=16777216 IMPORT_LIMIT=1073741824 HEADER_LIMIT=16384`;
     assert.deepEqual(stdout.trimEnd().split('\n'), shown.split(/\s+(?=[A-Z])/));

@@ -66,6 +66,7 @@ const REFUSED = `
   rule 14: a password without a username | AUTH_USERNAME | | -AUTH_USERNAME
   rule 14: a username without a password | AUTH_PASSWORD | | -AUTH_PASSWORD
   rule 22: a password that no login can send | AUTH_PASSWORD | ${'x'.repeat(4096)}
+  rule 34: a name that is too long | LIBRARY_NAME | ${'本'.repeat(61)}
   rule 25: an unknown level | LOG_LEVEL | verbose
   rule 28: a number out of range | WORKERS | 0 1.5 257
   rule 29: a proxy without an address | TRUST_PROXY | proxy.example.org true 127.0.0.1:80 127.0.0.1,,::1
@@ -99,7 +100,7 @@ const REFUSED = `
 /** Every variable. */
 const NAMES =
   `PORT HOST DB_URL DB_READ_URL SECRET_TOKEN SECRET_TOKEN_PREVIOUS AUTH_USERNAME AUTH_PASSWORD WORKERS FIND
-  HISTORY REQUIRE_IF_MATCH ADMIN_PORT ADMIN_HOST PAGE_PORT CORS_ORIGINS TRUST_PROXY LOG_LEVEL BODY_LIMIT BULK_LIMIT HEADER_LIMIT
+  HISTORY REQUIRE_IF_MATCH ADMIN_PORT ADMIN_HOST PAGE_PORT LIBRARY_NAME CORS_ORIGINS TRUST_PROXY LOG_LEVEL BODY_LIMIT BULK_LIMIT HEADER_LIMIT
   DB_URL_FILE DB_READ_URL_FILE SECRET_TOKEN_FILE SECRET_TOKEN_PREVIOUS_FILE AUTH_PASSWORD_FILE`.split(/\s+/);
 
 describe('an invalid configuration', { concurrency: 4 }, () => {
