@@ -41,6 +41,7 @@ export const TIMES = {
     /** A longer search gives up and begins again among the long ones, so that no short search waits for it (rule 22). */
     shortSearch: 100,
     shortSearches: 500, // for all short searches that wait, together
+    suggestions: 250, // for other spellings of a search that finds nothing; then those are suggested that were found
     undoPause: SECOND, // after a part of an undo has failed, until the next attempt
   },
   keys: {

@@ -10,7 +10,7 @@ import { pathOf } from '../http/path.ts';
 import type { Request } from '../http/request.ts';
 import { HttpServer } from '../http/server.ts';
 import { isForPage, PageFiles } from '../page/files.ts';
-import { createBook, createBooks, listBooks, readBook, removeBook, updateBook } from './books.ts';
+import { createBook, createBooks, listBooks, readBook, removeBook, suggest, updateBook } from './books.ts';
 import { allowOrigins, isOfOtherOrigin, isPreflight, permission } from './cors.ts';
 import * as answers from './envelope.ts';
 import { type AppParts, type Exchange, isCompressed, type Route } from './exchange.ts';
@@ -24,6 +24,7 @@ const ROUTES: readonly Route[] = [
   { path: '/token', needsToken: false, handlers: { POST: logIn } },
   { path: '/book', needsToken: true, handlers: { POST: createBook } },
   { path: '/books', needsToken: true, handlers: { GET: listBooks, HEAD: listBooks, POST: createBooks } },
+  { path: '/suggestions', needsToken: true, handlers: { GET: suggest, HEAD: suggest } },
   {
     path: '/book/:id',
     needsToken: true,

@@ -11,7 +11,7 @@ import { readBookArray } from './book-array.ts';
 import { conditionOf, INVALID, idempotencyKeyOf } from './conditions.ts';
 import * as answers from './envelope.ts';
 import type { AppParts, Exchange } from './exchange.ts';
-import { pageHeaders, readQuery } from './query.ts';
+import { pageHeaders, readFiltersOf, readQuery, unindexedHeader } from './query.ts';
 
 /** Memory for an array of books until it is stored, in lengths of its body. */
 const ARRAY_ROOM = 4;
@@ -57,6 +57,15 @@ async function findBooks({ request, path }: Exchange, { catalogue, config }: App
   if ('invalid' in query) return answers.invalidParameter(query.invalid);
   const page = await catalogue.search(query.search);
   return answers.pageRetrieved(page.books, pageHeaders(query, page));
+}
+
+/** Without a filter there is nothing to correct, also with `FIND=off`. */
+export async function suggest({ path }: Exchange, { catalogue, config }: AppParts): Promise<Answer> {
+  const query = readFiltersOf(path.query, config.find);
+  if ('invalid' in query) return answers.invalidParameter(query.invalid);
+  if (query.filters.length === 0) return answers.suggestionsRetrieved([]);
+  const { suggestions, unindexed } = await catalogue.suggest(query.filters);
+  return answers.suggestionsRetrieved(suggestions, unindexedHeader(unindexed));
 }
 
 export async function readBook(exchange: Exchange, { catalogue }: AppParts): Promise<Answer> {

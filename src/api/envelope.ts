@@ -6,6 +6,7 @@ import type { CatalogueEvent, Change, ChangedBook, NotUndone, State } from '../b
 import { tagOf, tagOfText } from '../books/condition.ts';
 import { nameOf } from '../books/event-key.ts';
 import type { ListedEvent } from '../books/events.ts';
+import type { Suggestion } from '../books/search.ts';
 import { progressOf, type UndoProgress } from '../books/undo.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
 import type { ImportKnown } from '../import/known.ts';
@@ -115,6 +116,8 @@ export const BOOK_NOT_FOUND = failure(404, 'Book not found');
 export const PRECONDITION_FAILED = failure(412, 'Precondition failed');
 export const PRECONDITION_REQUIRED = failure(428, 'Precondition required');
 
+export const suggestionsRetrieved = (suggestions: readonly Suggestion[], headers: HeaderList = []) =>
+  withHeaders(success(200, 'Suggestions retrieved successfully', suggestions), ...headers);
 export const booksRetrieved = (books: readonly object[]) =>
   success(200, 'Books retrieved successfully', books);
 

@@ -1,8 +1,9 @@
-// Owns: the query of `GET /books` (rules F1 to F6): its parameters, and the headers of the page that answers it; and how
-// parameters are read (rule F1).
+// Owns: the query of `GET /books` (rules F1 to F6): its parameters, and the headers of the page that answers it; the filters of
+// `GET /suggestions` (rule F13); and how parameters are read (rule F1).
 
 import { readBookChanges } from '../books/book.ts';
 import {
+  allOf,
   completed,
   type Filters,
   isRelevance,
@@ -13,6 +14,7 @@ import {
   readSort,
   relevanceOf,
   type Search,
+  type SentFilter,
   type SortBy,
 } from '../books/search.ts';
 import type { HeaderList } from '../http/answer.ts';
@@ -67,8 +69,7 @@ export function readQuery(
   parameters.delete('offset');
   parameters.set('limit', `limit=${found.limit}`); // a link without any parameter would lead to the list
   const search = {
-    words: found.filters.flatMap(({ words }) => words),
-    conditions: found.filters.flatMap(({ conditions }) => conditions),
+    ...allOf(found.filters),
     order,
     limit: found.limit,
     after,
@@ -76,6 +77,19 @@ export function readQuery(
     isCounted: /(^|,)\s*count\s*=\s*"?exact"?\s*(,|;|$)/i.test(prefer ?? ''),
   };
   return { search, parameters, offset: found.offset };
+}
+
+/** @returns the filters of `GET /suggestions`, or the name of the first invalid parameter. @param find as in `readQuery`. */
+export function readFiltersOf(
+  query: string,
+  find: boolean,
+): { readonly filters: readonly SentFilter[] } | { readonly invalid: string } {
+  const filters: SentFilter[] = [];
+  const parameters = readParameters(query, (name, value) => {
+    filters.push([name, value]);
+    return find && readFilter(name, value) !== undefined;
+  });
+  return 'invalid' in parameters ? parameters : { filters };
 }
 
 /**
@@ -117,8 +131,12 @@ export function pageHeaders(query: Query, page: Page): HeaderList {
   const headers = ['link', linksOf(query, page)];
   if (total !== undefined) headers.push('x-total-count', `${total}`);
   if (total !== undefined && query.search.isCounted) headers.push('preference-applied', 'count=exact');
-  if (unindexed > 0) headers.push('x-unindexed-books', `${unindexed}`);
-  return headers;
+  return [...headers, ...unindexedHeader(unindexed)];
+}
+
+/** @param unindexed about how many books are not searched yet. */
+export function unindexedHeader(unindexed: number): HeaderList {
+  return unindexed > 0 ? ['x-unindexed-books', `${unindexed}`] : [];
 }
 
 /** @returns false if there is no such parameter, or its value is invalid. */

@@ -26,15 +26,17 @@ import {
   type PageOfEvents,
 } from './events.ts';
 import { Followers } from './followers.ts';
-import type { Page, Search } from './search.ts';
+import type { Page, Search, SentFilter, Suggestions } from './search.ts';
 import {
   type BookGroup,
   type BookList,
+  type BookSearch,
   type BookUpdate,
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
   HEAVY,
+  type LongSearch,
   type Store,
   StoreUnavailable,
   weightOf,
@@ -131,14 +133,26 @@ export class Catalogue {
     return this.#batches;
   }
 
-  async search(search: Search): Promise<Page> {
-    const find = this.#store.search;
-    if (find === undefined) throw new StoreUnavailable('FIND is off');
+  search(search: Search): Promise<Page> {
+    return this.#search((index, ...times) => index.page(search, ...times));
+  }
+
+  /** Other values of filters that find books, if all of them together find none (rule F13). */
+  suggest(filters: readonly SentFilter[]): Promise<Suggestions> {
+    const misspelt = { filters, most: this.#times.suggestions };
+    return this.#search((index, ...times) => index.suggestions(misspelt, ...times));
+  }
+
+  async #search<Found extends object>(
+    find: (index: BookSearch, deadline: number, most: number) => Promise<Found | LongSearch<Found>>,
+  ): Promise<Found> {
+    const index = this.#store.search;
+    if (index === undefined) throw new StoreUnavailable('FIND is off');
     const { shortSearch, shortSearches, deadline: wait } = this.#times;
     const { search: short, longSearch } = this.#batches;
     const deadline = performance.now() + wait;
     // Many that turn out to be long get less each, so that a short one among them does not wait for long.
-    const begin = () => find(search, deadline, Math.min(shortSearch, shortSearches / short.waiting));
+    const begin = () => find(index, deadline, Math.min(shortSearch, shortSearches / short.waiting));
     const found = await short.take(begin, deadline);
     return typeof found === 'function' ? longSearch.take(found, deadline) : found;
   }

@@ -93,6 +93,29 @@ export interface Page {
   readonly unindexed: number;
 }
 
+/** A filter as it was sent: its name and its value. */
+export type SentFilter = readonly [name: string, value: string];
+
+/** A search that may have misspelt words. */
+export interface Misspelt {
+  readonly filters: readonly SentFilter[];
+  /** Milliseconds of looking for better spellings. */
+  readonly most: number;
+}
+
+/** Another value of a filter, with which the search finds books. */
+export interface Suggestion {
+  readonly parameter: string;
+  readonly value: string;
+  /** How many; null above COUNTED. */
+  readonly books: number | null;
+}
+
+/** The best suggestions, and about how many books are not searched yet. */
+export interface Suggestions extends Pick<Page, 'unindexed'> {
+  readonly suggestions: readonly Suggestion[];
+}
+
 export function isRelevance(order: Search['order']): order is Relevance {
   return 'key' in order;
 }
@@ -153,6 +176,19 @@ export function readFilter(name: string, value: string): Filters | undefined {
   const isTooLong = value.length > LONGEST_TEXT && [...value].length > LONGEST_TEXT;
   if (isTooLong || !Object.hasOwn(FILTERS, name)) return undefined;
   return FILTERS[name as keyof typeof FILTERS].read(value);
+}
+
+/** @returns all of these filters as one; undefined if one is invalid. */
+export function readFilters(sent: readonly SentFilter[]): Filters | undefined {
+  const filters = sent.map(([name, value]) => readFilter(name, value));
+  return filters.every((read) => read !== undefined) ? allOf(filters) : undefined;
+}
+
+export function allOf(filters: readonly Filters[]): Filters {
+  return {
+    words: filters.flatMap(({ words }) => words),
+    conditions: filters.flatMap(({ conditions }) => conditions),
+  };
 }
 
 /** @param query that is searched for. */

@@ -7,7 +7,7 @@ import { type Book, type BookChanges, type BookFields, TEXT_NAMES, type TextName
 import type { ChangedBook, ServedLog } from './change-log.ts';
 import type { Condition } from './condition.ts';
 import type { Once } from './once.ts';
-import type { Page, Search } from './search.ts';
+import type { Misspelt, Page, Search, Suggestions } from './search.ts';
 
 /**
  * Some of the books, which one server keeps. Only books of one shard are in one batch. The batches in progress are counted for each
@@ -95,7 +95,7 @@ export function untilHeavy<Item, Answer extends ConditionalOutcome | boolean>(
 }
 
 /** Begins a search again that takes long, beside short ones, for as long as its caller waits. One at a time is carried out. */
-export type LongSearch = () => Promise<Page>;
+export type LongSearch<Found> = () => Promise<Found>;
 
 /** Every book of one consistent snapshot, which is held until the list is closed. */
 export interface BookList {
@@ -160,17 +160,26 @@ export interface Books {
 }
 
 /**
- * Finds a page of books. It sees every write that any process has acknowledged before; if there are too many to be indexed in
- * time, the page says so.
+ * Searches the index. It has every write that any process has acknowledged before; if there are too many to be indexed in
+ * time, the answer says so.
  * @param most milliseconds after which the search is given up, and a long one is returned.
  */
-export type SearchBooks = (search: Search, deadline: number, most: number) => Promise<Page | LongSearch>;
+type SearchIndex<Wanted, Found> = (
+  wanted: Wanted,
+  deadline: number,
+  most: number,
+) => Promise<Found | LongSearch<Found>>;
+
+export interface BookSearch {
+  readonly page: SearchIndex<Search, Page>;
+  readonly suggestions: SearchIndex<Misspelt, Suggestions>;
+}
 
 /** A store that is served. Commands open it as a `BulkStore`, which has the same log. */
 export interface Store {
   readonly books: Books;
   /** Undefined with FIND=off. */
-  readonly search: SearchBooks | undefined;
+  readonly search: BookSearch | undefined;
   readonly log: ServedLog;
 
   /** Batches of reads, of new books, and reads of the log, in progress at the same time, for each server. Others come one by one. */

@@ -46,6 +46,8 @@ export interface IndexDialect {
   wantedBooks(ids: string): string;
   /** SQL for the ids of the books of an event, in parentheses. */
   idsOfEvent(event: EventKey): string;
+  /** SQL for a statement: which words of a JSON array some book has. */
+  existing(words: string): string;
   /** SQL for a condition that fails when a search has taken too long; it follows conditions. */
   deadlineTest(id: string): string;
 }
@@ -169,6 +171,11 @@ export class SearchStatement {
       ) as page join books using (id)
       where bytes <= ${PAGE_BYTES} or position = 1
       order by ordinal`);
+  }
+
+  /** Those of these words that a book has. */
+  existing(words: readonly string[]): Statement {
+    return this.#end(this.#dialect.existing(this.#add(JSON.stringify(words))));
   }
 
   #end(sql: string): Statement {

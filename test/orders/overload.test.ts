@@ -86,9 +86,11 @@ test('rule 22: of searches that wait together, each may be short for its share o
   const most: number[] = [];
   const store = {
     inFlight: 1,
-    search: async (_: unknown, __: unknown, milliseconds: number) => {
-      most.push(milliseconds);
-      return { books: [] };
+    search: {
+      page: async (_: unknown, __: unknown, milliseconds: number) => {
+        most.push(milliseconds);
+        return { books: [] };
+      },
     },
   };
   const catalogue = new Catalogue(store as unknown as Store, TIMES.books);

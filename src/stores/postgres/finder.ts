@@ -2,13 +2,14 @@
 // `sqlite/finder.ts`.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import { isOfAllById, type Page, type Search } from '../../books/search.ts';
-import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
+import { isOfAllById, type Misspelt, type Page, type Search, type Suggestions } from '../../books/search.ts';
+import { type BookSearch, type LongSearch, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { INDEX_VERSION, MOST_AT_ONCE, Pace } from '../book-index.ts';
 import type { Query } from '../query.ts';
 import { findPage, type SearchableIndex } from '../search-pages.ts';
 import type { Statement } from '../search-sql.ts';
+import { findSuggestions } from '../suggestions.ts';
 import { type IndexState, indexSome, MADE_AT, STATE, STEP, sortIndex, WHOLE_STATE } from './book-index.ts';
 import type { Connections } from './connections.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
@@ -26,9 +27,15 @@ const STANDBY_SHARE = 2 / 3;
 // without them, the server does it by itself, later.
 const TIDY = "select gin_clean_pending_list('book_index_words')";
 
+const NOTHING: Suggestions = { suggestions: [], unindexed: 0 };
+
 const LONG = new StoreUnavailable('the search takes long', 'late');
 
-export class PostgresFinder {
+/** Finds in the index what a search wants. */
+type Find<Found> = (index: SearchableIndex) => Promise<Found>;
+
+/** Its callers have one search at a time, and beside it one of the long searches that these return. */
+export class PostgresFinder implements BookSearch {
   readonly #hosts: Hosts;
   readonly #connections: Connections;
   readonly #standby: Standby | undefined;
@@ -63,38 +70,65 @@ export class PostgresFinder {
     void this.#follow();
   }
 
+  page(search: Search, deadline: number, most: number): Promise<Page | LongSearch<Page>> {
+    return this.#search((index) => findPage(search, index), !isOfAllById(search), deadline, most);
+  }
+
+  /** On Citus there are none: the statement that looks up words was not tried there. */
+  suggestions(
+    search: Misspelt,
+    deadline: number,
+    most: number,
+  ): Promise<Suggestions | LongSearch<Suggestions>> {
+    const isCitus = this.#keeper === undefined;
+    return this.#search(
+      async (index) => (isCitus ? NOTHING : findSuggestions(search, index)),
+      deadline,
+      most,
+    );
+  }
+
   /**
-   * Finds a page. Its caller has one search at a time, and beside it one of the long searches that this returns.
    * @param most milliseconds for its statements; a longer search is given up.
    * @throws StoreUnavailable
    */
-  async find(search: Search, deadline: number, most: number): Promise<Page | LongSearch> {
+  async #search<Found extends object>(
+    find: Find<Found>,
+    needsIndex: boolean,
+    deadline: number,
+    most: number,
+  ): Promise<Found | LongSearch<Found>> {
     try {
-      return await this.#find(search, deadline, most);
+      return await this.#find(find, needsIndex, deadline, most);
     } catch (error) {
-      if (isLate(error)) return () => this.#find(search, deadline, Number.POSITIVE_INFINITY);
+      if (isLate(error)) return () => this.#find(find, needsIndex, deadline, Number.POSITIVE_INFINITY);
       throw error;
     }
   }
 
   /** @param most infinite for a long search. */
-  async #find(search: Search, deadline: number, most: number): Promise<Page> {
+  async #find<Found extends object>(
+    find: Find<Found>,
+    needsIndex: boolean,
+    deadline: number,
+    most: number,
+  ): Promise<Found> {
     for (;;) {
       await this.#keeper?.keep(deadline);
-      const { madeAt, unindexed } = await this.#catchUp(deadline, !isOfAllById(search));
-      const page =
-        (await this.#findOnStandby(search, deadline, most)) ??
-        (await this.#findOnPrimary(search, deadline, most));
+      const { madeAt, unindexed } = await this.#catchUp(deadline, needsIndex);
+      const found =
+        (await this.#findOnStandby(find, deadline, most)) ??
+        (await this.#findOnPrimary(find, deadline, most));
       // An index that is made again is empty at once, even while a search reads it.
       const { madeAt: again } = await this.#ask<Pick<IndexState, 'madeAt'>>(MADE_AT, deadline);
-      if (again === madeAt) return { ...page, unindexed };
+      if (again === madeAt) return { ...found, unindexed };
     }
   }
 
-  #findOnPrimary(search: Search, deadline: number, most: number): Promise<Page> {
+  #findOnPrimary<Found>(find: Find<Found>, deadline: number, most: number): Promise<Found> {
     const end = this.#endOf(deadline, most);
     const select: Select = (kind, text, values) => this.#connections.query(kind, text, values, end);
-    return findPage(search, indexBy(select, most));
+    return find(indexBy(select, most));
   }
 
   /** The latest end of statements that a search begins now. */
@@ -102,8 +136,8 @@ export class PostgresFinder {
     return Math.min(deadline, performance.now() + most + this.#times.notice);
   }
 
-  /** The page has all books that were indexed before, since the standby is read at a later moment. */
-  async #findOnStandby(search: Search, deadline: number, most: number): Promise<Page | undefined> {
+  /** It has all books that were indexed before, since the standby is read at a later moment. */
+  async #findOnStandby<Found>(find: Find<Found>, deadline: number, most: number): Promise<Found | undefined> {
     const { statement, notice } = this.#times;
     const share = performance.now() + (deadline - performance.now()) * STANDBY_SHARE;
     const found = await this.#standby?.read(async (client, release) => {
@@ -119,13 +153,13 @@ export class PostgresFinder {
           throw codeOf(error) === CANCELED ? LONG : error;
         });
       };
-      const page = await findPage(search, indexBy(select, most)).catch((error: unknown) => {
+      const found = await find(indexBy(select, most)).catch((error: unknown) => {
         if (most < Number.POSITIVE_INFINITY && isLate(error)) return LONG; // the standby stays
         throw error;
       });
       client.query('commit').catch(() => {});
       release(false);
-      return page;
+      return found;
     });
     if (found instanceof StoreUnavailable) throw found;
     return found;

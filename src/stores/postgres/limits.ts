@@ -42,12 +42,12 @@ export async function refusePartial(query: Query): Promise<void> {
 }
 
 /**
- * A server, database or role may have settings that break lists, close idle connections, hide books or store the text `NULL`.
- * These statements reset them, before the limits of this service are set.
+ * A server, database or role may have settings that break lists, close idle connections, hide books or store the text `NULL`. By
+ * default, a server compiles statements (JIT) that end much sooner without it. These statements reset them, before the limits of this service are set.
  * @param isLocal whether they are for one transaction only.
  */
 const ownSettings = (isLocal: boolean | string) => `
-  set_config('array_nulls', 'on', ${isLocal}), set_config('gin_fuzzy_search_limit', '0', ${isLocal}),
+  set_config('jit', 'off', ${isLocal}), set_config('array_nulls', 'on', ${isLocal}), set_config('gin_fuzzy_search_limit', '0', ${isLocal}),
   set_config('statement_timeout', '0', ${isLocal}), set_config('lock_timeout', '0', ${isLocal}),
   set_config('idle_in_transaction_session_timeout', '0', ${isLocal}), set_config('idle_session_timeout', '0', ${isLocal}),
   case when current_setting('server_version_num')::integer >= 170000
@@ -99,6 +99,6 @@ export function beginWithin(milliseconds: number, rowSecurity?: Limited['rowSecu
   const most = Math.ceil(milliseconds);
   return `begin isolation level read committed; set local statement_timeout = ${most};
     set local idle_in_transaction_session_timeout = ${most};
-    set local array_nulls = on; set local gin_fuzzy_search_limit = 0;
+    set local jit = off; set local array_nulls = on; set local gin_fuzzy_search_limit = 0;
     ${rowSecurity === undefined ? `select set_config('row_security', ${ROW_SECURITY}, true)` : `set local row_security = ${rowSecurity}`}`;
 }

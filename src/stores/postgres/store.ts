@@ -50,7 +50,7 @@ export async function openPostgres(
   const books = new PostgresBooks(connections, standby, shards, lists, times);
   return {
     books,
-    search: finder && ((...search) => finder.find(...search)),
+    search: finder,
     log: new PostgresLog(connections, keeper, books, logShards, times.postgres),
     inFlight: 2, // which keeps the server busy while the answers of the first batch are sent
     isNew,

@@ -4,19 +4,29 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import { isOfAllById, type Page, type Search, type WantedWord } from '../../books/search.ts';
+import {
+  type Filters,
+  isOfAllById,
+  type Misspelt,
+  type Page,
+  readFilters,
+  type Search,
+  type Suggestions,
+  type WantedWord,
+} from '../../books/search.ts';
 import { type StoreFault, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { MOST_AT_ONCE, Pace } from '../book-index.ts';
 import { findPage, type SearchableIndex } from '../search-pages.ts';
 import type { Statement } from '../search-sql.ts';
+import { findSuggestions } from '../suggestions.ts';
 import { SqliteIndex } from './book-index.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
 import { now, openForIndexing, PAUSE, retryWhileBusy } from './structure.ts';
 import type { ThreadData } from './thread.ts';
 
 export interface SearchRequest {
-  readonly search: Search;
+  readonly search: Search | Misspelt;
   /** When its caller gives up: milliseconds of `now()`. */
   readonly deadline: number;
   /** For a short search, the milliseconds after which it is given up; for a long one, the answer of the short one. */
@@ -24,11 +34,15 @@ export interface SearchRequest {
 }
 
 /** The answer of a search that takes long: about how many books were not indexed when it began. */
-export type GivenUp = Pick<Page, 'unindexed'>;
+export interface GivenUp extends Pick<Page, 'unindexed'> {
+  readonly isGivenUp: true;
+}
+
+export type Found = Page | Suggestions;
 
 /** The outcome of a search. */
 export type Outcome =
-  | { readonly answer: Page | GivenUp }
+  | { readonly answer: Found | GivenUp }
   | { readonly reason: string; readonly fault?: StoreFault };
 
 function serve(port: MessagePort, data: ThreadData): void {
@@ -79,6 +93,7 @@ class SqliteFinder implements SearchableIndex {
     this.#syncing = syncing;
     this.#db = db;
     this.#index = new SqliteIndex(db, () => Atomics.load(syncing, 0) === 1);
+    db.exec("create virtual table temp.book_words using fts5vocab(main, book_index_words, 'instance')");
     db.function('in_time', () => {
       if (now() > this.#end) throw late();
       return 1;
@@ -91,20 +106,22 @@ class SqliteFinder implements SearchableIndex {
     this.#timer = setTimeout(() => this.#follow(), 0);
   }
 
-  async search({ search, deadline, mode }: SearchRequest): Promise<Page | GivenUp> {
+  async search({ search, deadline, mode }: SearchRequest): Promise<Found | GivenUp> {
     const isShort = 'most' in mode;
     const unindexed = isShort ? this.#catchUp() : mode.unindexed;
     this.#end = Math.min(now() + (isShort ? mode.most : this.#times.search), deadline);
     try {
       this.#db.exec('begin');
       const { isOurs, isComplete } = this.#index.state;
-      if ((!isOurs || !isComplete) && !isOfAllById(search)) {
+      if ((!isOurs || !isComplete) && !('words' in search && isOfAllById(search))) {
         throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
       }
-      this.#measure(search.words);
-      return { ...(await findPage(search, this)), unindexed };
+      this.#measure('words' in search ? search.words : (readFilters(search.filters) as Filters).words);
+      const found = 'words' in search ? findPage(search, this) : findSuggestions(search, this);
+      return { ...(await found), unindexed };
     } catch (error) {
-      if (isShort && error instanceof StoreUnavailable && error.kind === 'late') return { unindexed };
+      if (isShort && error instanceof StoreUnavailable && error.kind === 'late')
+        return { unindexed, isGivenUp: true };
       throw error;
     } finally {
       if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite ends it itself after some errors

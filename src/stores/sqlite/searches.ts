@@ -1,11 +1,11 @@
 // Owns: the threads that search a served SQLite file: one for short searches, one for long ones.
 
 import type { Worker } from 'node:worker_threads';
-import type { Page, Search } from '../../books/search.ts';
-import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
+import type { Misspelt, Page, Search, Suggestions } from '../../books/search.ts';
+import { type BookSearch, type LongSearch, StoreUnavailable } from '../../books/store.ts';
 import { startThread } from '../../thread.ts';
 import type { DurableReads } from './durable-reads.ts';
-import type { GivenUp, Outcome, SearchRequest } from './finder.ts';
+import type { Found, GivenUp, Outcome, SearchRequest } from './finder.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { endThread, type ThreadData } from './thread.ts';
 import type { Wal } from './wal.ts';
@@ -13,7 +13,7 @@ import type { Wal } from './wal.ts';
 /** A thread that searches. It carries out one search after the other, and answers in the same order. */
 export class FinderThread {
   readonly #thread: Worker;
-  readonly #waiting: PromiseWithResolvers<Page | GivenUp>[] = [];
+  readonly #waiting: PromiseWithResolvers<Found | GivenUp>[] = [];
 
   static async start(data: ThreadData): Promise<FinderThread> {
     return new FinderThread(await startThread('src/stores/sqlite/finder.ts', data));
@@ -29,8 +29,8 @@ export class FinderThread {
   }
 
   /** @throws StoreUnavailable */
-  search(request: SearchRequest): Promise<Page | GivenUp> {
-    const outcome = Promise.withResolvers<Page | GivenUp>();
+  search(request: SearchRequest): Promise<Found | GivenUp> {
+    const outcome = Promise.withResolvers<Found | GivenUp>();
     this.#waiting.push(outcome);
     this.#thread.postMessage(request);
     return outcome.promise;
@@ -42,7 +42,7 @@ export class FinderThread {
   }
 }
 
-export class Searches {
+export class Searches implements BookSearch {
   readonly #reads: DurableReads;
   readonly #commits: GroupCommit;
   readonly #wal: Wal;
@@ -65,13 +65,24 @@ export class Searches {
     this.#finder = finder;
   }
 
-  /** As `SearchBooks` says. */
-  async find(search: Search, until: number, most: number): Promise<Page | LongSearch> {
+  page(search: Search, until: number, most: number): Promise<Page | LongSearch<Page>> {
+    return this.#search<Page>(search, until, most);
+  }
+
+  suggestions(search: Misspelt, until: number, most: number): Promise<Suggestions | LongSearch<Suggestions>> {
+    return this.#search<Suggestions>(search, until, most);
+  }
+
+  async #search<Wanted extends Found>(
+    search: Search | Misspelt,
+    until: number,
+    most: number,
+  ): Promise<Wanted | LongSearch<Wanted>> {
     const deadline = performance.timeOrigin + until;
     const found = await this.#find(this.#finder, { search, deadline, mode: { most } });
-    if ('books' in found) return found;
+    if (!('isGivenUp' in found)) return found as Wanted;
     return async () =>
-      (await this.#find(await this.#startLongFinder(), { search, deadline, mode: found })) as Page;
+      (await this.#find(await this.#startLongFinder(), { search, deadline, mode: found })) as Wanted;
   }
 
   async close(): Promise<void> {
@@ -79,7 +90,7 @@ export class Searches {
     await Promise.all([this.#finder.close(), longFinder?.close()]);
   }
 
-  async #find(finder: FinderThread, request: SearchRequest): Promise<Page | GivenUp> {
+  async #find(finder: FinderThread, request: SearchRequest): Promise<Found | GivenUp> {
     await this.#wal.shorter();
     const found = await finder.search(request);
     await this.#commits.durable(request.deadline - performance.timeOrigin); // it may have seen a write whose sync was in progress

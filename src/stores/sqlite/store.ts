@@ -84,7 +84,7 @@ function storeOf(
   };
   return {
     books,
-    search: searches && ((...search) => searches.find(...search)),
+    search: searches,
     log,
     inFlight: 1, // it has all that has arrived: of reads, in one turn of the event loop; of writes, during a sync
     isNew,
