@@ -127,13 +127,11 @@ class SuggestionSearch {
   /** Whether the search finds books without these words; without a filter that is about a whole text or its beginning. */
   async #hasOthers(filter: SentFilter, wrong: readonly Word[]): Promise<boolean> {
     const [name, value] = filter;
-    const rest: SentFilter = [
-      name,
-      corrected(
-        value,
-        wrong.map((word) => ({ ...word, words: [] })),
-      ),
-    ];
+    const isRight = ({ start }: Piece) => wrong.every((word) => word.start !== start);
+    const right = piecesOf(value)
+      .filter(isRight)
+      .map(({ text }) => text);
+    const rest: SentFilter = [name, right.join(' ')];
     const isOfWords = (readFilter(name, value) as Filters).words.length > 0;
     const others = this.#filters.flatMap((one) => (one !== filter ? [one] : isOfWords ? [rest] : []));
     return (await this.#count(others, 0)) > 0;

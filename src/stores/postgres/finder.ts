@@ -80,12 +80,13 @@ export class PostgresFinder implements BookSearch {
     deadline: number,
     most: number,
   ): Promise<Suggestions | LongSearch<Suggestions>> {
-    const isCitus = this.#keeper === undefined;
-    return this.#search(
-      async (index) => (isCitus ? NOTHING : findSuggestions(search, index)),
-      deadline,
-      most,
-    );
+    const find = async (index: SearchableIndex) => {
+      if (this.#keeper === undefined) return NOTHING;
+      // Each word that is looked up would be compared with all newest words.
+      await this.#connections.query('searches', TIDY, [], deadline).catch(() => {});
+      return findSuggestions(search, index);
+    };
+    return this.#search(find, deadline, most);
   }
 
   /**
