@@ -11,6 +11,7 @@ import { KEYS_OF_REQUESTS, MANY } from './once.ts';
 import { RACES } from './racing.ts';
 import type { Rule } from './rule.ts';
 import { SESSIONS } from './sessions.ts';
+import { SUGGESTING } from './suggesting.ts';
 import { TOKENS } from './tokens.ts';
 import { UNDOS } from './undo.ts';
 import { WIRE } from './wire.ts';
@@ -29,6 +30,7 @@ export const RULES: readonly Rule[] = [
   ...BODIES,
   ...RACES,
   ...FINDING,
+  ...SUGGESTING,
   ...CONDITIONS,
   ...KEYS_OF_REQUESTS,
   ...IMPORTS,

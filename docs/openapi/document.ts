@@ -6,6 +6,7 @@
 import { MOST_BOOKS } from '../../src/api/book-array.ts';
 import { LOGIN } from '../../src/api/login.ts';
 import { BOOK_FIELDS, BOOK_ID } from '../../src/books/book.ts';
+import { COUNTED, FILTERS, textsOf } from '../../src/books/search.ts';
 import { version } from '../../src/version.ts';
 import { CONTINUE_PARAMETERS, FILES, IMPORT_PARAMETERS, IMPORT_SCHEMAS } from './imports.ts';
 import {
@@ -16,6 +17,7 @@ import {
   HISTORY_PARAMETERS,
   RUN,
   SEARCH_PARAMETERS,
+  SUGGESTION_PARAMETERS,
   UNDO_PARAMETERS,
 } from './parameters.ts';
 import {
@@ -67,6 +69,8 @@ const OTHER: readonly ResponseName[] = [
   'HeadersTooLarge',
 ];
 
+const TEXT_FILTERS = Object.keys(FILTERS).filter((name) => textsOf(name).length > 0);
+
 const READ_BOOKS: Operation = {
   operationId: 'listBooks',
   tags: ['Books'],
@@ -79,6 +83,18 @@ const READ_BOOKS: Operation = {
     'can switch searching off (`FIND=off`): then each parameter is 400.',
   parameters: SEARCH_PARAMETERS,
   responses: ['BooksRetrieved', 'InvalidQuery', ...GUARDED],
+};
+
+const READ_SUGGESTIONS: Operation = {
+  operationId: 'suggestSearches',
+  tags: ['Books'],
+  summary: 'Correct a search',
+  description:
+    'For a search that finds no book: other values of its parameters, with which it does, since a word is misspelt, ' +
+    'or written as one or as several. To search again, replace the value of that parameter. An empty array if ' +
+    'the search finds books, or nothing is near.',
+  parameters: SUGGESTION_PARAMETERS,
+  responses: ['SuggestionsRetrieved', 'InvalidQuery', ...GUARDED],
 };
 
 const READ_BOOK: Operation = {
@@ -225,6 +241,10 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       body: { schema: 'NewBooks', examples: { books: [BOOK_EXAMPLE, {}] } },
       responses: ['BooksCreated', 'InvalidBooks', 'PayloadTooLarge', 'BodyCompressed', 'KeyUsed', ...GUARDED],
     },
+  },
+  '/suggestions': {
+    get: READ_SUGGESTIONS,
+    head: withoutBody(READ_SUGGESTIONS, 'checkSuggestions', 'Get the headers of suggestions'),
   },
   '/book/{id}': {
     get: READ_BOOK,
@@ -407,6 +427,17 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     },
   }),
   Book: exactly({ id: BOOK_ID, ...withoutDefaults() }),
+  Suggestion: exactly({
+    parameter: { type: 'string', enum: TEXT_FILTERS, description: 'The one to replace.' },
+    value: { type: 'string', description: 'The whole value, as books spell it.', examples: ['Hemingway'] },
+    books: {
+      type: ['integer', 'null'],
+      minimum: 1,
+      maximum: COUNTED,
+      description: `How many books the search then finds; \`null\` above ${COUNTED}.`,
+      examples: [582],
+    },
+  }),
   Change: exactly({ id: BOOK_ID, at: NOTED, book: BOOK_OR_NULL }),
   State: exactly({
     change: {

@@ -70,9 +70,15 @@ export const IN_QUERY: Readonly<Record<string, Parameter>> = {
   },
 };
 
+const described = (parameters: typeof IN_QUERY) =>
+  Object.entries(parameters).map(([name, parameter]) => ({ name, in: 'query', ...parameter }));
+
+/** Of `GET /suggestions` (rule F13). */
+export const SUGGESTION_PARAMETERS: readonly object[] = described(OF_FILTERS);
+
 /** All of them, as the document has them. */
 export const SEARCH_PARAMETERS: readonly object[] = [
-  ...Object.entries(IN_QUERY).map(([name, parameter]) => ({ name, in: 'query', ...parameter })),
+  ...described(IN_QUERY),
   {
     name: 'Prefer',
     in: 'header',

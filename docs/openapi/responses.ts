@@ -5,6 +5,7 @@ import * as answers from '../../src/api/envelope.ts';
 import { SHOWN_NAME } from '../../src/api/query.ts';
 import { BOOK_FIELDS, BOOK_ID, type Book, FIELD_NAMES } from '../../src/books/book.ts';
 import { tagOf } from '../../src/books/condition.ts';
+import { MOST_SUGGESTIONS } from '../../src/books/search.ts';
 import { readConfig } from '../../src/config.ts';
 import type { HeaderList } from '../../src/http/answer.ts';
 import { TIMES } from '../../src/times.ts';
@@ -176,6 +177,14 @@ export const RESPONSES = {
       { type: 'array', items: schemaRef('Book') },
       'L1, F1',
       'All books; with parameters, a page of those that are found.',
+    ),
+  ],
+  SuggestionsRetrieved: [
+    success(
+      answers.suggestionsRetrieved([{ parameter: 'q', value: 'Hemingway', books: 582 }]),
+      { type: 'array', maxItems: MOST_SUGGESTIONS, items: schemaRef('Suggestion') },
+      'F13',
+      'The best suggestions, that with the most books first.',
     ),
   ],
   BookRetrieved: [success(answers.bookRetrieved(BOOK), schemaRef('Book'), 'G1', 'The book.')],
@@ -635,6 +644,7 @@ export function describeResponse(name: ResponseName) {
     ...(TAGGED.includes(name) ? ['ETag'] : []),
     ...(REPLAYED.includes(name) ? ['Idempotent-Replayed'] : []),
     ...(name === 'BooksRetrieved' ? PAGE_HEADERS : []),
+    ...(name === 'SuggestionsRetrieved' ? ['X-Unindexed-Books'] : []),
   ];
   return {
     description: responses.map(({ message, when }) => `\`${message}\`: ${when}`).join('\n\n'),

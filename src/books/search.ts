@@ -1,7 +1,7 @@
 // Owns: what a search is, and which input may become one: its filters, its order, its page (rules F2 to F10).
 // Independent of HTTP and of stores.
 
-import type { Book } from './book.ts';
+import { type Book, TEXT_NAMES } from './book.ts';
 import type { EventKey } from './change-log.ts';
 import { readEventKey } from './event-key.ts';
 import { indexText, type Term, termsOf } from './words.ts';
@@ -11,6 +11,9 @@ export const LARGEST_PAGE = 1000;
 
 /** Up to here, the number of all books found is known without being asked for (rule F6). */
 export const COUNTED = 1000;
+
+/** Suggestions in an answer. */
+export const MOST_SUGGESTIONS = 3;
 
 /** Characters, as code points, of a text that is searched for. */
 export const LONGEST_TEXT = 1000;
@@ -170,6 +173,11 @@ export const FILTERS = {
     example: 1699,
   },
 } as const satisfies Readonly<Record<string, Filter>>;
+
+/** @returns the texts of a book that a filter is about, if any. */
+export function textsOf(filter: string): readonly TextField[] {
+  return TEXT_NAMES.filter((name) => filter === 'q' || filter.startsWith(name));
+}
 
 /** @returns undefined if there is no such filter, or its value is invalid. */
 export function readFilter(name: string, value: string): Filters | undefined {

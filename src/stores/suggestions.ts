@@ -5,7 +5,6 @@
 //    the books of the whole search are counted.
 // Each step is bounded by a number, and all together by a time, after which the suggestions are those found so far.
 
-import { TEXT_NAMES } from '../books/book.ts';
 import {
   type Correction,
   corrected,
@@ -21,17 +20,17 @@ import {
   completed,
   type Filters,
   type Misspelt,
+  MOST_SUGGESTIONS,
   MOST_WORDS,
   readFilter,
   readFilters,
   type SentFilter,
   type Suggestion,
   type Suggestions,
+  textsOf,
 } from '../books/search.ts';
 import { findPage, type SearchableIndex } from './search-pages.ts';
 import { SearchStatement } from './search-sql.ts';
-
-const MOST_SUGGESTIONS = 3;
 
 /** Texts that are looked up, and at once, between two looks at the clock. */
 const MOST_LOOKED_UP = 2000;
@@ -192,10 +191,6 @@ class SuggestionSearch {
   #statement(): SearchStatement {
     return new SearchStatement(this.#index.dialect);
   }
-}
-
-function textsOf(filter: string) {
-  return TEXT_NAMES.filter((name) => filter === 'q' || filter.startsWith(name));
 }
 
 function wordsOf(filter: SentFilter): Word[] {

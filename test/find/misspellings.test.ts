@@ -86,7 +86,7 @@ test('rule F13: a word is cut into two or three parts of two letters or more', (
   ]);
 });
 
-test('rule F13: only what is one word is corrected, and all else stays as it is', () => {
+test('rule F13: single words are corrected, and all else stays as it is', () => {
   const text = 'Gabriel garcía-marqez, o’brein harr* 孤独 年の狐';
   const pieces = piecesOf(text);
   assert.deepEqual(
@@ -106,5 +106,5 @@ test('rule F13: a word is spelled as most books spell it', () => {
   assert.equal(spellingOf('garcia', texts), 'García');
   assert.equal(spellingOf('marquez', texts), 'Márquez');
   assert.equal(spellingOf('letranger', texts), "L'Étranger");
-  assert.equal(spellingOf('etranger', texts), 'etranger'); // a part of a word has no spelling of its own
+  assert.equal(spellingOf('etranger', texts), 'etranger'); // only a part of a word there
 });

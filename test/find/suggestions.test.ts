@@ -152,7 +152,7 @@ for (const store of STORES) {
       assert.deepEqual(await suggested('title=thousadn'), ['title=Thousand: 1000']);
     });
 
-    test('rule F13: once its time is over, what was found until then is answered', async () => {
+    test('rule F13: once its time is over, no further ones are looked for', async () => {
       const hasty = await start(service.dbUrl, { books: { suggestions: 0 } });
       assert.deepEqual(await suggested('q=tolkein', hasty.client), []);
     });

@@ -12,6 +12,7 @@ export type WrongService = readonly [rules: string, name: string, fault: Fault];
 // biome-ignore format: they are short
 const MESSAGES = [
   ['Token generated successfully', 'T3, T4'], ['Books retrieved successfully', 'rule F1: an empty'],
+  ['Suggestions retrieved successfully', 'rules F3 and F13'],
   ['Book retrieved successfully', 'C2, G1'], ['Book updated successfully', 'U3'],
   ['Book deleted successfully', 'D1'], ['Book created successfully', 'C2, G1'],
   ['Books created successfully', 'B1: stores'], ['Invalid request payload', 'T1, rule 15'],
@@ -377,6 +378,18 @@ const OTHERS: readonly WrongService[] = [
   ['rule F10', 'titles that are q come by id', ask(/^(GET \/books\?)(?=.*q=)(?!.*sort=)/, '$1sort=id&')],
   ['rule F11', 'a search shows the books of a moment before', repeat(/^GET \/books\?.*$/m)],
   ['rule F12', 'OR is an operator', ask(/(?<=^GET .*)\+OR\+[^&\n]*/, '')],
+  [
+    'rule F13: a misspelt',
+    'suggestions are folded',
+    give(/(?<="value":").*?(?=")/, (text) => text.toLowerCase()),
+  ],
+  ['rule F13: a misspelt', 'suggestions leave out other filters', ask(/(?<=^GET \/sugg.*)&year=\d+/, '')],
+  [
+    'rule F13: of several',
+    'the best suggestion is the last',
+    elements(/^GET .sugg/, (all) => all.toReversed()),
+  ],
+  ['rules F3 and F13', 'suggestions ignore limit', ask(/(?<=^GET \/sugg.*)limit=1/, '')],
   ['rules F7 and F8', 'ƶ is not folded', unfound(/.*x/, /ƶx/)],
   ['rules F7 and F8', 'words are found by their beginnings without *', same('emm', 'emma')],
   ['rules F7 and F8', 'vowel signs are removed', same('कताब', 'किताब')],

@@ -57,7 +57,7 @@ describe('the contract and the README', () => {
   test('list the same endpoints, and each exists', async () => {
     const endpoints = matches(read('README.md'), /^\| `([A-Z]+ \/\S+)` \|/gm);
     assert.deepEqual(matches(contract, /^### `([A-Z]+ \/\S+)`/gm), endpoints);
-    assert.equal(endpoints.length, 12);
+    assert.equal(endpoints.length, 13);
     for (const endpoint of endpoints) {
       const [method = '', path = ''] = endpoint.split(' ');
       const { message } = await request(service, method, path.replace(/<.*?>/, '1'));
