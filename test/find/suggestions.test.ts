@@ -17,6 +17,9 @@ import { executeOn } from '../support/sql.ts';
 import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
+const NUMBERS =
+  'one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen';
+
 const BOOKS = [
   { title: 'The Hobbit', author: 'J.R.R. Tolkien', year: 1937 },
   { title: 'The Silmarillion', author: 'J. R. R. Tolkien', year: 1977 },
@@ -28,6 +31,7 @@ const BOOKS = [
   { title: 'Война и мир', author: 'Лев Толстой', year: 1869 },
   { title: "L'Étranger", author: 'Albert Camus', year: 1942 },
   { title: '百年の孤独', author: '', year: 1972 },
+  { title: NUMBERS },
   ...'card card card cart cart carp cars caro'.split(' ').map((title) => ({ title })),
 ];
 
@@ -63,6 +67,11 @@ const SUGGESTED: readonly (readonly [query: string, ...suggestions: string[]])[]
   ['q=tol'],
   ['q=carx', 'q=card: 3', 'q=cart: 2', 'q=caro: 1'],
   ['q=百年の狐独'],
+  [
+    `title_starts_with=${NUMBERS.replace('sixteen seventeen', 'sixten')}`,
+    `title_starts_with=${NUMBERS.replace(' seventeen', '')}: 1`,
+  ],
+  [`title=${NUMBERS.replace('seventeen', 'sevnteen')}`],
 ];
 
 /** Starts a service that looks for suggestions as long as it takes. */
