@@ -35,7 +35,15 @@ import {
   isNoBook,
 } from './pages.ts';
 import { type Answer, dataOf, randomKey } from './request.ts';
-import { type Page, type PageSearch, pageOf, queryOf, type Search } from './search.ts';
+import {
+  filtersOf,
+  type Page,
+  type PageSearch,
+  pageOf,
+  queryOf,
+  type Search,
+  type Suggestion,
+} from './search.ts';
 
 export type { Book, BookChanges, NewBook } from './book.ts';
 export type {
@@ -66,7 +74,7 @@ export type {
 export { InvalidFile } from './imports.ts';
 export type { ChangeOptions } from './known-books.ts';
 export type { ChangesOptions, EventsOptions } from './pages.ts';
-export type { Page, PageSearch, Search } from './search.ts';
+export type { Page, PageSearch, Search, Suggestion } from './search.ts';
 
 export interface PageOptions extends CallOptions {
   /**
@@ -169,6 +177,11 @@ export class BookCatalogue {
     return total;
   }
 
+  /** Up to three corrections of a search that finds nothing, that with the most books first; `sort` and `limit` do not count. */
+  suggest(search: Search, options?: CallOptions): Promise<readonly Suggestion[]> {
+    return this.#get(this.#connection.at('suggestions', filtersOf(search)), options);
+  }
+
   #page(search: PageSearch, { count = false, ...options }: PageOptions = {}): Promise<Answer> {
     const url = this.#connection.at('books', queryOf(search));
     return this.#connection.call(
@@ -267,11 +280,7 @@ export class BookCatalogue {
    * @throws CatalogueError with status 404 when the log has no such event.
    */
   async event(event: EventName, options?: CallOptions): Promise<CatalogueEvent> {
-    const request = {
-      method: 'GET',
-      url: this.#connection.at(`event/${encodeURIComponent(event)}`),
-    } as const;
-    return dataOf(await this.#connection.call(request, options), 200) as CatalogueEvent;
+    return this.#get(this.#connection.at(`event/${encodeURIComponent(event)}`), options);
   }
 
   /** Continues an undo whose process in the service has ended. @returns and throws as `event`. */
@@ -312,12 +321,12 @@ export class BookCatalogue {
   }
 
   /** The newest imports, the newest first, without their rows. */
-  async imports(options?: CallOptions): Promise<readonly ImportInShort[]> {
-    const answer = await this.#connection.call(
-      { method: 'GET', url: this.#connection.at('import') },
-      options,
-    );
-    return dataOf(answer, 200) as readonly ImportInShort[];
+  imports(options?: CallOptions): Promise<readonly ImportInShort[]> {
+    return this.#get(this.#connection.at('import'), options);
+  }
+
+  async #get<Data>(url: URL, options?: CallOptions): Promise<Data> {
+    return dataOf(await this.#connection.call({ method: 'GET', url }, options), 200) as Data;
   }
 
   /** Sends a request that is carried out once: all attempts have one key. */

@@ -55,6 +55,15 @@ export interface Page {
   readonly unindexed: number;
 }
 
+/** Another value of a parameter, with which a search finds books that finds none so far. */
+export interface Suggestion {
+  readonly parameter: Exclude<keyof Search, `year${string}` | 'event' | 'sort' | 'limit'>;
+  /** As books spell it. */
+  readonly value: string;
+  /** How many books the search then finds; `null` above 1,000. */
+  readonly books: number | null;
+}
+
 /** The most books that the service puts into one page. */
 export const LARGEST_PAGE = 1000;
 
@@ -63,7 +72,16 @@ const PAGE = 100;
 
 /** The query of a page, without `?`. */
 export function queryOf({ limit = PAGE, ...search }: PageSearch): string {
-  const sent = Object.entries({ ...search, limit }).filter(([, value]) => value !== undefined);
+  return queryFrom({ ...search, limit });
+}
+
+/** The query of its filters alone. */
+export function filtersOf({ sort: _, limit: __, ...filters }: Search): string {
+  return queryFrom(filters);
+}
+
+function queryFrom(parameters: PageSearch): string {
+  const sent = Object.entries(parameters).filter(([, value]) => value !== undefined);
   return new URLSearchParams(sent.map(([name, value]) => [name, String(value)])).toString();
 }
 

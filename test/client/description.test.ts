@@ -69,6 +69,7 @@ const CALLS: Record<string, readonly Call[]> = {
     { call: async (catalogue) => (await catalogue.page(SEARCH, ID)).books },
     { call: (catalogue) => catalogue.count(SEARCH, ID), result: TOTAL },
   ],
+  suggestSearches: [{ call: (catalogue) => catalogue.suggest(SEARCH, ID) }],
   getBook: [{ call: (catalogue) => catalogue.find(1, ID), absent: undefined }],
   listChanges: [
     {
@@ -104,7 +105,7 @@ const CALLS: Record<string, readonly Call[]> = {
 /** The calls that read return as much. */
 const NOT_OFFERED = [
   ...['checkBooks', 'checkBook', 'checkBooksOfEvent', 'checkChanges', 'checkEvent', 'checkEvents'],
-  ...['checkHistory', 'checkImport', 'checkImports'],
+  ...['checkHistory', 'checkImport', 'checkImports', 'checkSuggestions'],
 ];
 
 const METHODS = [
@@ -119,7 +120,7 @@ const METHODS = [
     'createAll',
   ],
   ...['event', 'events', 'find', 'history', 'import', 'importFile', 'imports', 'list', 'logIn', 'page'],
-  ...['remove', 'undo', 'update'],
+  ...['remove', 'suggest', 'undo', 'update'],
 ];
 
 const OPERATIONS = Object.entries<Document>(API.paths).flatMap(([path, { parameters = [], ...methods }]) =>

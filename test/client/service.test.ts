@@ -503,4 +503,11 @@ describe('the client', () => {
     }
     assert.equal(await catalogue.count(ALL), 1101);
   });
+
+  test('returns corrections of a search, whatever its order and limit', async () => {
+    const search = { ...ALL, author: 'somebdoy', year: undefined, sort: 'title', limit: 1 };
+    const suggestion = { parameter: 'author', value: 'somebody', books: null };
+    assert.deepEqual(await catalogue.suggest(search), [suggestion]);
+    assert.deepEqual(await catalogue.suggest({ ...search, author: 'somebody' }), []);
+  });
 });
