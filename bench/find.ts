@@ -18,7 +18,7 @@ import { request, TOKEN } from './operations.ts';
 import { type Ended, type Measured, runToEnd, startService, watchMemory } from './processes.ts';
 import { mebibytes, medians, progress } from './report.ts';
 import type { FindResults, FloodRow, FoundRow, IndexRow, SearchersRow, WritingRow } from './results.ts';
-import { dearestOf, type Search, searchesOf, searchHalfWay } from './searches.ts';
+import { dearestOf, type Search, searchesOf, searchHalfWay, suggestionsOf } from './searches.ts';
 import { openPostgresTransfers, openSqliteTransfers, type TransferStore } from './transfer-stores.ts';
 
 // Times that a search is measured in one round, and milliseconds after which it is not measured more often.
@@ -189,7 +189,8 @@ class FindBench {
       { search: 'a book by its id', once: read },
       { search: `${PAGE} books by their ids, by the driver alone`, once: () => driver.read(ids()) },
     ];
-    for (const search of await this.#searches(ask)) kinds.push(await kindOf(ask, search));
+    const searches = [...(await this.#searches(ask)), ...suggestionsOf(this.#catalogue)];
+    for (const search of searches) kinds.push(await kindOf(ask, search));
     const samples = new Map(kinds.map((kind) => [kind, [] as Omit<FoundRow, 'search' | 'store'>[]]));
     for (let round = 1; round <= rounds; round += 1) {
       for (const [kind, ofKind] of samples) {

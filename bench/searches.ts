@@ -1,4 +1,4 @@
-// Owns: the searches that are measured, as queries of `GET /books`.
+// Owns: the searches that are measured, as queries of `GET /books` and `GET /suggestions`.
 
 import type { Catalogue } from './catalogue.ts';
 
@@ -85,7 +85,26 @@ export function dearestOf(books: number): readonly Search[] {
   ];
 }
 
+/** Searches that find nothing, as `none`, and are then corrected. */
+export function suggestionsOf(catalogue: Catalogue): readonly Search[] {
+  const [first, second, ...others] = catalogue.wordIn(10);
+  const misspelt = [second, first, ...others].join('');
+  return [
+    suggestions('suggestions: a rare word', { q: misspelt }),
+    suggestions('suggestions: `the` + a rare word', { q: `the ${misspelt}` }),
+    suggestions('suggestions: `hary poter`', { q: 'hary poter' }),
+    suggestions('suggestions: `harrypotter`', { q: 'harrypotter' }),
+  ];
+}
+
 function search(name: string, parameters: Parameters, isCounted = false): Search {
-  const values = Object.entries({ limit: 20, ...parameters }).map(([key, value]) => [key, `${value}`]);
-  return { name, path: `/books?${new URLSearchParams(values)}`, isCounted };
+  return { name, path: `/books?${queryOf({ limit: 20, ...parameters })}`, isCounted };
+}
+
+function suggestions(name: string, parameters: Parameters): Search {
+  return { name, path: `/suggestions?${queryOf(parameters)}`, isCounted: false };
+}
+
+function queryOf(parameters: Parameters): URLSearchParams {
+  return new URLSearchParams(Object.entries(parameters).map(([key, value]) => [key, `${value}`]));
 }
