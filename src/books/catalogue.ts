@@ -139,7 +139,7 @@ export class Catalogue {
 
   /** Other values of filters that find books, if all of them together find none (rule F13). */
   suggest(filters: readonly SentFilter[]): Promise<Suggestions> {
-    const misspelt = { filters, most: this.#times.suggestions };
+    const misspelt = { filters, time: this.#times.suggestions };
     return this.#search((index, ...times) => index.suggestions(misspelt, ...times));
   }
 

@@ -29,7 +29,6 @@ const PIECE = new RegExp(
   'gu',
 );
 
-/** A part of a text. */
 export interface Piece {
   readonly start: number;
   readonly end: number;
@@ -43,7 +42,7 @@ export interface Correction extends Pick<Piece, 'start' | 'end'> {
   readonly words: readonly string[];
 }
 
-/** @returns what is between the signs of a text. */
+/** @returns the parts of a text between its signs, the beginning of a word with its `*`. */
 export function piecesOf(text: string): Piece[] {
   return [...text.matchAll(PIECE)].map(({ 0: piece, index }) => {
     const [term, ...others] = termsOf(piece);
@@ -69,7 +68,7 @@ export function corrected(
   );
 }
 
-/** Of a shorter word, nearly every text one edit away is a word. */
+/** Near a shorter word, nearly every text is a word; near a longer one, there are too many to look up. */
 export function isCorrectable(word: string): boolean {
   const { length } = [...word];
   return length >= SHORTEST && length <= LONGEST;

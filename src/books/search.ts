@@ -102,8 +102,8 @@ export type SentFilter = readonly [name: string, value: string];
 /** A search that may have misspelt words. */
 export interface Misspelt {
   readonly filters: readonly SentFilter[];
-  /** Milliseconds of looking for better spellings. */
-  readonly most: number;
+  /** Milliseconds for which better spellings are looked for. */
+  readonly time: number;
 }
 
 /** Another value of a filter, with which the search finds books. */

@@ -164,7 +164,7 @@ export interface Books {
  * time, the answer says so.
  * @param most milliseconds after which the search is given up, and a long one is returned.
  */
-type SearchIndex<Wanted, Found> = (
+export type SearchIndex<Wanted, Found> = (
   wanted: Wanted,
   deadline: number,
   most: number,

@@ -5,6 +5,7 @@
 //    the books of the whole search are counted.
 // Each step is bounded by a number, and all together by a time, after which the suggestions are those found so far.
 
+import { isDeepStrictEqual } from 'node:util';
 import {
   type Correction,
   corrected,
@@ -61,16 +62,16 @@ export async function findSuggestions(search: Misspelt, index: SearchableIndex):
 
 class SuggestionSearch {
   readonly #filters: readonly SentFilter[];
-  readonly #most: number;
+  readonly #time: number;
   readonly #index: SearchableIndex;
   readonly #offers: Offer[] = [];
   #lookUps = MOST_LOOKED_UP;
   #counts = MOST_COUNTS;
   #end = Number.POSITIVE_INFINITY;
 
-  constructor({ filters, most }: Misspelt, index: SearchableIndex) {
+  constructor({ filters, time }: Misspelt, index: SearchableIndex) {
     this.#filters = filters;
-    this.#most = most;
+    this.#time = time;
     this.#index = index;
   }
 
@@ -78,7 +79,7 @@ class SuggestionSearch {
     const words = this.#filters.flatMap(wordsOf);
     if (words.length === 0 || words.length > MOST_WORDS || (await this.#count(this.#filters, 0)) > 0)
       return [];
-    this.#end = performance.now() + this.#most;
+    this.#end = performance.now() + this.#time;
     const existing = new Set(await this.#existing(words.map(({ word }) => word)));
     const missing = words.filter(({ word }) => !existing.has(word));
     await this.#join(words, missing);
@@ -109,7 +110,7 @@ class SuggestionSearch {
   async #correct(wrong: readonly Word[]): Promise<void> {
     const [first, second] = wrong as [Word, Word?];
     const areOfOne = wrong.every(({ filter, word }) => filter === first.filter && isCorrectable(word));
-    if (wrong.length > 2 || !areOfOne || !(await this.#hasOthers(first.filter, wrong))) return;
+    if (wrong.length > 2 || !areOfOne || !(await this.#findsWithout(first.filter, wrong))) return;
     if (second === undefined)
       for (const words of await this.#cuts(first.word))
         await this.#offer(first.filter, [{ ...first, words }]);
@@ -124,7 +125,7 @@ class SuggestionSearch {
   }
 
   /** Whether the search finds books without these words; without a filter that is about a whole text or its beginning. */
-  async #hasOthers(filter: SentFilter, wrong: readonly Word[]): Promise<boolean> {
+  async #findsWithout(filter: SentFilter, wrong: readonly Word[]): Promise<boolean> {
     const [name, value] = filter;
     const isRight = ({ start }: Piece) => wrong.every((word) => word.start !== start);
     const right = piecesOf(value)
@@ -153,13 +154,16 @@ class SuggestionSearch {
   }
 
   async #spelled({ filter, corrections, books }: Offer): Promise<Suggestion> {
-    const [parameter, value] = filter;
+    const [parameter, sent] = filter;
     const filters = readFilters(this.#with(filter, corrections)) as Filters;
     const part = { order: completed([]), limit: READ, after: undefined, offset: 0, isCounted: false };
     const page = await findPage({ ...filters, ...part }, this.#index);
     const texts = textsOf(parameter).flatMap((name) => page.books.map((book) => book[name]));
-    const spelled = corrected(value, corrections, (word) => spellingOf(word, texts));
-    return { parameter, value: spelled, books: books > COUNTED ? null : books };
+    const plain = corrected(sent, corrections);
+    const spelled = corrected(sent, corrections, (word) => spellingOf(word, texts));
+    // With an apostrophe, a word has the same books, but a title has another key.
+    const isSame = isDeepStrictEqual(readFilter(parameter, spelled), readFilter(parameter, plain));
+    return { parameter, value: isSame ? spelled : plain, books: books > COUNTED ? null : books };
   }
 
   #with(filter: SentFilter, corrections: readonly Correction[]): readonly SentFilter[] {

@@ -32,6 +32,7 @@ const BOOKS = [
   { title: "L'Étranger", author: 'Albert Camus', year: 1942 },
   { title: '百年の孤独', author: '', year: 1972 },
   { title: NUMBERS },
+  { title: "Obrien, or O'Brien, not O'Brian, O'Brien" },
   ...'card card card cart cart carp cars caro'.split(' ').map((title) => ({ title })),
 ];
 
@@ -61,6 +62,7 @@ const SUGGESTED: readonly (readonly [query: string, ...suggestions: string[]])[]
   ['title=the+hobbitt', 'title=the Hobbit: 1'],
   ['author=leo+tolstoi&year=1869', 'author=leo Tolstoy: 1'],
   ['title_starts_with=war+annd', 'title_starts_with=war and: 1'],
+  ['title_starts_with=obrienn', 'title_starts_with=obrien: 1'], // the title of `O'Brien` begins in another way
   ['q=tolkein&title_contains=hobit'],
   ['q=hobit+xyzzy'],
   ['q=hobit+tolkein+silmarilion'],

@@ -3,7 +3,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { isOfAllById, type Misspelt, type Page, type Search, type Suggestions } from '../../books/search.ts';
-import { type BookSearch, type LongSearch, StoreUnavailable } from '../../books/store.ts';
+import { type BookSearch, type LongSearch, type SearchIndex, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { INDEX_VERSION, MOST_AT_ONCE, Pace } from '../book-index.ts';
 import type { Query } from '../query.ts';
@@ -70,26 +70,22 @@ export class PostgresFinder implements BookSearch {
     void this.#follow();
   }
 
-  page(search: Search, deadline: number, most: number): Promise<Page | LongSearch<Page>> {
-    return this.#search((index) => findPage(search, index), !isOfAllById(search), deadline, most);
-  }
+  readonly page: SearchIndex<Search, Page> = (search, ...times) =>
+    this.#search((index) => findPage(search, index), !isOfAllById(search), ...times);
 
   /** On Citus there are none: the statement that looks up words was not tried there. */
-  suggestions(
-    search: Misspelt,
-    deadline: number,
-    most: number,
-  ): Promise<Suggestions | LongSearch<Suggestions>> {
+  readonly suggestions: SearchIndex<Misspelt, Suggestions> = (search, deadline, most) => {
     const find = async (index: SearchableIndex) => {
       if (this.#keeper === undefined) return NOTHING;
       // Each word that is looked up would be compared with all newest words.
       await this.#connections.query('searches', TIDY, [], deadline).catch(() => {});
       return findSuggestions(search, index);
     };
-    return this.#search(find, deadline, most);
-  }
+    return this.#search(find, true, deadline, most);
+  };
 
   /**
+   * @param needsIndex whether it needs a complete index.
    * @param most milliseconds for its statements; a longer search is given up.
    * @throws StoreUnavailable
    */

@@ -43,7 +43,8 @@ export async function refusePartial(query: Query): Promise<void> {
 
 /**
  * A server, database or role may have settings that break lists, close idle connections, hide books or store the text `NULL`. By
- * default, a server compiles statements (JIT) that end much sooner without it. These statements reset them, before the limits of this service are set.
+ * default, a server compiles some statements (JIT), which takes longer than they do. These settings reset that, before the limits of
+ * this service are set.
  * @param isLocal whether they are for one transaction only.
  */
 const ownSettings = (isLocal: boolean | string) => `

@@ -65,7 +65,7 @@ export const SQLITE_DIALECT: IndexDialect = {
     )`;
   },
 
-  // Of a word with `match`, FTS5 prepares as much as for a search: twice the time.
+  // `match` takes twice the time for each word.
   existing: (words) =>
     `select value from json_each(${words}) where exists (select 1 from temp.book_words where term = value)`,
 

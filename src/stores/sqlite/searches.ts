@@ -2,7 +2,7 @@
 
 import type { Worker } from 'node:worker_threads';
 import type { Misspelt, Page, Search, Suggestions } from '../../books/search.ts';
-import { type BookSearch, type LongSearch, StoreUnavailable } from '../../books/store.ts';
+import { type BookSearch, type LongSearch, type SearchIndex, StoreUnavailable } from '../../books/store.ts';
 import { startThread } from '../../thread.ts';
 import type { DurableReads } from './durable-reads.ts';
 import type { Found, GivenUp, Outcome, SearchRequest } from './finder.ts';
@@ -65,13 +65,8 @@ export class Searches implements BookSearch {
     this.#finder = finder;
   }
 
-  page(search: Search, until: number, most: number): Promise<Page | LongSearch<Page>> {
-    return this.#search<Page>(search, until, most);
-  }
-
-  suggestions(search: Misspelt, until: number, most: number): Promise<Suggestions | LongSearch<Suggestions>> {
-    return this.#search<Suggestions>(search, until, most);
-  }
+  readonly page: SearchIndex<Search, Page> = (...asked) => this.#search(...asked);
+  readonly suggestions: SearchIndex<Misspelt, Suggestions> = (...asked) => this.#search(...asked);
 
   async #search<Wanted extends Found>(
     search: Search | Misspelt,
