@@ -30,6 +30,7 @@ import {
   type Suggestions,
   textsOf,
 } from '../books/search.ts';
+import { INDEXED_UNITS } from '../books/words.ts';
 import { findPage, type SearchableIndex } from './search-pages.ts';
 import { SearchStatement } from './search-sql.ts';
 
@@ -158,7 +159,9 @@ class SuggestionSearch {
     const filters = readFilters(this.#with(filter, corrections)) as Filters;
     const part = { order: completed([]), limit: READ, after: undefined, offset: 0, isCounted: false };
     const page = await findPage({ ...filters, ...part }, this.#index);
-    const texts = textsOf(parameter).flatMap((name) => page.books.map((book) => book[name]));
+    const texts = textsOf(parameter).flatMap((name) =>
+      page.books.map((book) => book[name].slice(0, INDEXED_UNITS)),
+    );
     const plain = corrected(sent, corrections);
     const spelled = corrected(sent, corrections, (word) => spellingOf(word, texts));
     // With an apostrophe, a word has the same books, but a title has another key.
