@@ -125,7 +125,13 @@ export function isRelevance(order: Search['order']): order is Relevance {
 
 /** Whether a search is one for all books in the order of their ids, which needs no index (rule F11). */
 export function isOfAllById({ words, conditions, order }: Search): boolean {
-  return words.length === 0 && conditions.length === 0 && !isRelevance(order) && order[0]?.field === 'id';
+  return (
+    words.length === 0 &&
+    conditions.length === 0 &&
+    !isRelevance(order) &&
+    order.length === 1 &&
+    order[0]?.field === 'id'
+  );
 }
 
 interface Filter {
