@@ -336,6 +336,7 @@ export const ANY_REQUEST: readonly Rule[] = [
         ['/token', 'POST', ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'PROPFIND']],
         ['/book', 'POST', ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'QUERY']],
         ['/books', 'GET, HEAD, POST', ['PUT', 'DELETE', 'PATCH', 'OPTIONS', 'LOCK']],
+        ['/suggestions', 'GET, HEAD', ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']],
         ['/book/1', 'GET, HEAD, PUT, DELETE', ['POST', 'PATCH', 'OPTIONS', 'SEARCH']],
       ];
       for (const [path, allow, methods] of routes) {
@@ -414,7 +415,10 @@ async function refuseEverywhere(
       ...['GET', 'PUT', 'DELETE'].map((method) => `${method} ${service.noBook}`),
     ],
     ...(isFull
-      ? ['POST /books', 'HEAD /books', `HEAD ${service.noBook}`, 'PUT /book/abc', 'GET /book/abc']
+      ? [
+          ...['POST /books', 'HEAD /books', `HEAD ${service.noBook}`, 'PUT /book/abc', 'GET /book/abc'],
+          ...['GET /suggestions?x', 'HEAD /suggestions'],
+        ]
       : []),
   ];
   for (const request of requests) {
