@@ -95,6 +95,7 @@ export const TIMES = {
     keepAliveDelay: 10 * SECOND,
     /** For a statement, by its pool. It ends before its caller gives up: a later write could undo newer changes. */
     statement: { batches: 4 * SECOND, held: 4 * SECOND, searches: 4 * SECOND, counts: 2 * SECOND },
+    nextStatement: SECOND, // for the next statement of a transaction at least, which arrives late on a busy machine
     listLock: 4 * SECOND, // for a list to wait for a lock
     barrier: 200, // all writers may wait as long for the lock with which several servers get one snapshot
     barrierPause: 20, // after an attempt to lock, until the next one, with jitter

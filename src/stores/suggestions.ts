@@ -78,8 +78,7 @@ class SuggestionSearch {
 
   async find(): Promise<Suggestion[]> {
     const words = this.#filters.flatMap(wordsOf);
-    if (words.length === 0 || words.length > MOST_WORDS || (await this.#count(this.#filters, 0)) > 0)
-      return [];
+    if (words.length === 0 || words.length > MOST_WORDS || (await this.#count(this.#filters)) > 0) return [];
     this.#end = performance.now() + this.#time;
     const existing = new Set(await this.#existing(words.map(({ word }) => word)));
     const missing = words.filter(({ word }) => !existing.has(word));
@@ -135,7 +134,7 @@ class SuggestionSearch {
     const rest: SentFilter = [name, right.join(' ')];
     const isOfWords = (readFilter(name, value) as Filters).words.length > 0;
     const others = this.#filters.flatMap((one) => (one !== filter ? [one] : isOfWords ? [rest] : []));
-    return (await this.#count(others, 0)) > 0;
+    return (await this.#count(others)) > 0;
   }
 
   async #edits(wrong: Word): Promise<Correction[]> {
@@ -150,7 +149,7 @@ class SuggestionSearch {
   }
 
   async #offer(filter: SentFilter, corrections: readonly Correction[]): Promise<void> {
-    const books = await this.#count(this.#with(filter, corrections), COUNTED);
+    const books = await this.#count(this.#with(filter, corrections));
     if (books > 0) this.#offers.push({ filter, corrections, books });
   }
 
@@ -186,12 +185,12 @@ class SuggestionSearch {
     return tried.filter((text) => found.has(text));
   }
 
-  /** The number of books, or one more than `most` if there are more; 0 if it is too late. */
-  async #count(sent: readonly SentFilter[], most: number): Promise<number> {
+  /** The number of books, or one more than COUNTED if there are more; 0 if it is too late. */
+  async #count(sent: readonly SentFilter[]): Promise<number> {
     const filters = readFilters(sent);
     if (filters === undefined || this.#counts === 0 || performance.now() >= this.#end) return 0;
     this.#counts -= 1;
-    const [row] = await this.#index.select(this.#statement().count(filters, most));
+    const [row] = await this.#index.select(this.#statement().count(filters, COUNTED));
     return Number(row?.[0]);
   }
 

@@ -20,6 +20,7 @@ describe('the times that documents promise', () => {
     ['F11: a search waits 1 s for the index, on PostgreSQL', postgres.catchUp, 1000],
     ['F6: counting takes 2 s, on SQLite', sqlite.count, 2000],
     ['F6: counting takes 2 s, on PostgreSQL', postgres.statement.counts, 2000],
+    ['F13: suggestions are looked for during 250 ms', books.suggestions, 250],
     ['I4: a key is valid for 24 hours', keys.lifetime, 86_400_000],
     ['rule 27: an open connection has half a second for a last request', service.lastRequest, 500],
     ['rule 28: a worker that could not be replaced is retried after a second', workers.retryPause, 1000],

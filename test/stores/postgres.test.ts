@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { before, describe, type TestContext, test } from 'node:test';
+import { beginWithin } from '../../src/stores/postgres/limits.ts';
 import type { Times } from '../../src/times.ts';
 import { countFound, indexAll, MAKE_AGAIN } from '../support/book-index.ts';
 import { exchange } from '../support/client.ts';
@@ -69,6 +70,19 @@ describe('PostgreSQL', { concurrency: true }, () => {
         assert.deepEqual([statuses, attempts, years], [[503, 503, 503], Array(3).fill(sent), [1]]);
         assert.deepEqual(before.difference(await connections()), new Set());
       });
+    }
+  });
+
+  test('rule 23: the server waits a second for the next statement of a transaction, if less time is left for each', async (context) => {
+    const client = await connectTo(context, await freshDatabase());
+    for (const [limit, gap] of [
+      [900, '1s'],
+      [4000, '4s'],
+    ] as const) {
+      await client.query(beginWithin(limit));
+      const { rows } = await client.query('show idle_in_transaction_session_timeout');
+      assert.deepEqual(Object.values(rows[0]), [gap]);
+      await client.query('rollback');
     }
   });
 

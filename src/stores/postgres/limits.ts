@@ -4,6 +4,7 @@
 // is left, the transaction of a statement has the setting.
 
 import type pg from 'pg';
+import { TIMES } from '../../times.ts';
 import type { Query } from '../query.ts';
 import { queryOn } from './query.ts';
 
@@ -99,7 +100,7 @@ export function begin(milliseconds: number, mode = ''): string {
 export function beginWithin(milliseconds: number, rowSecurity?: Limited['rowSecurity']): string {
   const most = Math.ceil(milliseconds);
   return `begin isolation level read committed; set local statement_timeout = ${most};
-    set local idle_in_transaction_session_timeout = ${most};
+    set local idle_in_transaction_session_timeout = ${Math.max(most, TIMES.postgres.nextStatement)};
     set local jit = off; set local array_nulls = on; set local gin_fuzzy_search_limit = 0;
     ${rowSecurity === undefined ? `select set_config('row_security', ${ROW_SECURITY}, true)` : `set local row_security = ${rowSecurity}`}`;
 }
