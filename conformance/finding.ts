@@ -355,7 +355,7 @@ export const FINDING: readonly Rule[] = [
   }),
 ];
 
-const markOf = () => `zz${randomBytes(6).toString('hex')}`;
+export const markOf = () => `zz${randomBytes(6).toString('hex')}`;
 
 /** Stores books; the word that is added to each author is in no other book. */
 async function store(service: Service, books: readonly Fields[]): Promise<{ mark: string; ids: number[] }> {
@@ -385,7 +385,7 @@ function encoded(query: string): string {
  * @param begin has a limit.
  * @param between is called before each page but the first.
  */
-async function walk(
+export async function walk(
   service: Service,
   begin: string,
   between: (met: readonly number[]) => Promise<void> = async () => {},
@@ -407,7 +407,7 @@ async function walk(
 }
 
 /** Fails unless a query finds these books, in this order. */
-async function expectToFind(
+export async function expectToFind(
   service: Service,
   query: string,
   ids: readonly (number | undefined)[],

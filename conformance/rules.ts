@@ -12,6 +12,7 @@ import { RACES } from './racing.ts';
 import type { Rule } from './rule.ts';
 import { SESSIONS } from './sessions.ts';
 import { SUGGESTING } from './suggesting.ts';
+import { SORTING } from './sorting.ts';
 import { TOKENS } from './tokens.ts';
 import { UNDOS } from './undo.ts';
 import { WIRE } from './wire.ts';
@@ -31,6 +32,7 @@ export const RULES: readonly Rule[] = [
   ...RACES,
   ...FINDING,
   ...SUGGESTING,
+  ...SORTING,
   ...CONDITIONS,
   ...KEYS_OF_REQUESTS,
   ...IMPORTS,

@@ -79,7 +79,7 @@ export const SETTINGS = {
   workers: wholeNumber('WORKERS', 'number of processes that serve together, to use as many cores', 1, 1, 256),
   find: onOrOff(
     'FIND',
-    'whether books can be searched, which takes an index of about 3.5 times their size',
+    'whether books can be searched, which takes an index of about four times their size',
     'on',
   ),
   history: {

@@ -28,7 +28,10 @@ export interface Search {
   readonly year_lte?: number | undefined;
   /** The books of an event that are still there. */
   readonly event?: EventName | undefined;
-  /** `title`, `author`, `year`, `id`, separated by commas; each with `-` for descending. */
+  /**
+   * `title`, `author`, `year`, `id`, `title_without_article`, `author_last_word`, `year_unknown_last`, separated by commas; each with
+   * `-` for descending.
+   */
   readonly sort?: string | undefined;
   /** The most books in all, 1 or more; if undefined, all that are found. */
   readonly limit?: number | undefined;

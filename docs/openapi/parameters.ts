@@ -5,7 +5,7 @@
 import { EVENTS, MOST_EVENTS } from '../../src/api/history.ts';
 import { PAGE } from '../../src/api/query.ts';
 import { BOOK_FIELDS } from '../../src/books/book.ts';
-import { FILTERS, LARGEST_PAGE, LONGEST_TEXT } from '../../src/books/search.ts';
+import { FILTERS, LARGEST_PAGE, LONGEST_TEXT, SORT_FIELDS } from '../../src/books/search.ts';
 import type { Schema } from './schema.ts';
 
 interface Parameter {
@@ -14,7 +14,7 @@ interface Parameter {
   readonly schema: Schema;
 }
 
-const FIELDS = '(title|author|year|id)';
+const FIELDS = `(${Object.keys(SORT_FIELDS).join('|')})`;
 
 const NUMBER = '[1-9][0-9]{0,15}';
 /** Regular expressions of the name of a run, and of any event in a path or a query. */
@@ -42,9 +42,9 @@ export const IN_QUERY: Readonly<Record<string, Parameter>> = {
   ...OF_FILTERS,
   sort: {
     description:
-      'the order: `title`, `author`, `year`, `id` or several of them, separated by commas, each with `-` for ' +
-      'descending; equal books by `id`. Without it: by `id`; with `q`, first titles equal to it, then titles that ' +
-      'start with it',
+      'the order: `title`, `author`, `year`, `id`, `title_without_article`, `author_last_word`, `year_unknown_last` or ' +
+      'several of them, separated by commas, each with `-` for descending; equal books by `id`. Without it: by ' +
+      '`id`; with `q`, first titles that begin with it',
     schema: {
       type: 'string',
       pattern: `^[-+ ]?${FIELDS}(,[-+ ]?${FIELDS})*$`,

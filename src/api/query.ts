@@ -15,6 +15,7 @@ import {
   relevanceOf,
   type Search,
   type SentFilter,
+  SORT_FIELDS,
   type SortBy,
 } from '../books/search.ts';
 import type { HeaderList } from '../http/answer.ts';
@@ -205,7 +206,9 @@ function readCursor(text: string, order: Search['order']): Place | undefined {
   const content = contentOf(text);
   if (!Array.isArray(content)) return undefined;
   const [, ...place] = content as unknown[];
-  const fields = isRelevance(order) ? (['group', 'title', 'id'] as const) : order.map(({ field }) => field);
+  const fields = isRelevance(order)
+    ? (['group', 'title', 'id'] as const)
+    : order.map(({ field }) => SORT_FIELDS[field]);
   const isPlace =
     place.length === fields.length &&
     fields.every((field, position) => {

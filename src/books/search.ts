@@ -29,8 +29,17 @@ const SPACE = ' ';
 
 export type TextField = 'title' | 'author';
 
-/** What books are sorted by: titles and authors by their keys (rule F9). */
-export type SortField = TextField | 'year' | 'id';
+/** What books are sorted by (rule F9), each with the field of a book that has such values. */
+export const SORT_FIELDS = {
+  title: 'title',
+  author: 'author',
+  year: 'year',
+  id: 'id',
+  title_without_article: 'title',
+  author_last_word: 'author',
+  year_unknown_last: 'year',
+} as const;
+export type SortField = keyof typeof SORT_FIELDS;
 
 export interface SortBy {
   readonly field: SortField;
@@ -218,8 +227,8 @@ export function relevanceOf(query: string): Relevance {
 export function readSort(text: string): readonly SortBy[] | undefined {
   const order: SortBy[] = [];
   for (const part of text.split(',')) {
-    const [, sign, field] = /^([-+ ]?)(title|author|year|id)$/.exec(part) ?? [];
-    if (field === undefined || order.some((other) => other.field === field)) return undefined;
+    const [, sign, field = ''] = /^([-+ ]?)(\w+)$/.exec(part) ?? [];
+    if (!Object.hasOwn(SORT_FIELDS, field) || order.some((other) => other.field === field)) return undefined;
     order.push({ field: field as SortField, isDescending: sign === '-' });
   }
   return completed(order);

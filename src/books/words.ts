@@ -106,6 +106,25 @@ export function termsOf(query: string): readonly Term[] {
   return [...terms.values()];
 }
 
+/**
+ * The last word of a text as it is written: `obrien` of `O'Brien`, two parts of its key, after `position` others.
+ * @param leftOut words that are no last word.
+ * @returns undefined if there is none.
+ */
+export function lastToken(
+  text: string,
+  leftOut: ReadonlySet<string>,
+): { word: string; position: number; parts: number } | undefined {
+  const tokens = tokensOf(start(fold(start(text, INDEXED_UNITS)), FOLDED_UNITS));
+  const at = tokens.findLastIndex(({ parts }) => !leftOut.has(joined(parts)));
+  const token = tokens[at];
+  if (token === undefined) return undefined;
+  const { parts, isRun } = token;
+  const before = tokens.slice(0, at).reduce((sum, { parts }) => sum + parts.length, 0);
+  if (!isRun) return { word: joined(parts), position: before, parts: parts.length };
+  return { word: cut(parts.at(-1) as string, WORD_POINTS), position: before + parts.length - 1, parts: 1 };
+}
+
 function tokensOf(folded: string): Token[] {
   const tokens: Token[] = [];
   let initialsEnd: number | undefined; // where the latest token ends, if it is an initial

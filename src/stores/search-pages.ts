@@ -7,6 +7,7 @@
 // Each step is one statement of `search-sql.ts`.
 
 import { bookWith } from '../books/book.ts';
+import { lastWordFirst, withoutArticle } from '../books/filing.ts';
 import {
   COUNTED,
   type Condition,
@@ -17,20 +18,16 @@ import {
   type Relevance,
   type Search,
   type SortBy,
+  type SortField,
 } from '../books/search.ts';
-import {
-  type IndexDialect,
-  type Part,
-  SearchStatement,
-  type Selection,
-  type Statement,
-} from './search-sql.ts';
+import type { Part } from './search-order.ts';
+import { type IndexDialect, SearchStatement, type Selection, type Statement } from './search-sql.ts';
 
 /** Books of the index that a walk tests. */
 const WALK = 20_000;
 
 /** A row of the index, with the values that books are sorted by. */
-type Row = [id: number, title: string, author: string, year: number];
+type Row = [id: number, title: string, author: string, year: number, filed: string | null];
 
 /** How many books match, and those of the page unless they are too many. */
 interface Few {
@@ -181,8 +178,15 @@ function titlesThatBegin(
   return { words: areInKey ? [] : words, conditions: [...conditions, ...beginsSo] };
 }
 
-function placeOf([id, title, author, year]: Row, order: Search['order']): Place {
-  if (!isRelevance(order)) return order.map(({ field }) => ({ id, title, author, year })[field]);
+function placeOf([id, title, author, year, filed]: Row, order: Search['order']): Place {
+  if (!isRelevance(order)) {
+    const values: Readonly<Record<SortField, string | number>> = {
+      ...{ id, title, author, year, year_unknown_last: year },
+      title_without_article: withoutArticle(title),
+      author_last_word: filed ?? lastWordFirst(author),
+    };
+    return order.map(({ field }) => values[field]);
+  }
   const key = Buffer.from(title);
   const isFirst = key.compare(Buffer.from(order.key)) >= 0 && key.compare(Buffer.from(order.before)) < 0;
   return isFirst ? [0, title, id] : [1, '', id];

@@ -2,14 +2,33 @@
 // Does not: leave the order of the steps within a statement to a query planner.
 
 import type { EventKey } from '../books/change-log.ts';
-import type { Condition, Filters, Place, Relevance, SortBy, SortField, WantedWord } from '../books/search.ts';
-import { isRelevance, type Search } from '../books/search.ts';
+import {
+  type Condition,
+  type Filters,
+  isRelevance,
+  type Relevance,
+  type SortField,
+  type WantedWord,
+} from '../books/search.ts';
+import type { ArticlesSql } from './book-index.ts';
 import { ID_AND_FIELDS, TEXT_BYTES } from './columns.ts';
+import {
+  COLUMNS,
+  type Column,
+  columnsOf,
+  groupsOf,
+  INDEX_OF,
+  type IndexName,
+  isLastField,
+  type LastField,
+  type Part,
+  partsToMerge,
+  type Value,
+  valueAt,
+} from './search-order.ts';
 
 /** Bytes of texts in one page, unless its first book has more (rule F4). */
 const PAGE_BYTES = 1024 * 1024;
-
-export type Value = string | number;
 
 export interface Statement {
   readonly sql: string;
@@ -34,8 +53,12 @@ export interface IndexDialect {
   allWithWords(words: string, isCount: boolean): string;
   /** SQL for the id of a book of `allWithWords`. */
   readonly idWithWords: string;
-  /** SQL between `from` and the first `and`: all books, read in the order of a field. */
-  allInOrderOf(field: SortField): string;
+  /** SQL between `from` and the first `and`: all books, read in the order of an index, or of their ids. */
+  allInOrderOf(index: IndexName): string;
+  /** Whether parts are limited that are merged. The planner of PostgreSQL would sort all of them; that of SQLite sorts limited ones. */
+  readonly limitsMerged: boolean;
+  /** SQL for titles with and without an article. */
+  readonly articles: ArticlesSql;
   /** SQL for whether the book `i` has these words. */
   hasWords(words: string, wanted: readonly WantedWord[]): string;
   /** SQL after `from`: these rows, all of which are collected before any is sorted. */
@@ -58,28 +81,7 @@ export interface Selection extends Filters {
   readonly isRest?: Relevance;
 }
 
-/** Which part of them, in which order. */
-export interface Part {
-  readonly order: Search['order'];
-  readonly after: Place | undefined;
-  readonly offset: number;
-  readonly most: number;
-}
-
-/** One column of an order. */
-interface Column {
-  readonly sql: string;
-  readonly isDescending: boolean;
-}
-
-const KEYS = 'i.id, i.title_key, i.author_key, i.year';
-
-const COLUMNS: Readonly<Record<SortField, string>> = {
-  id: 'i.id',
-  title: 'i.title_key',
-  author: 'i.author_key',
-  year: 'i.year',
-};
+const KEYS = 'i.id, i.title_key, i.author_key, i.year, i.author_filed';
 
 /** Writes one statement, whose placeholders are numbered in the order in which their values are added. */
 export class SearchStatement {
@@ -101,7 +103,8 @@ export class SearchStatement {
   /** All books of the page, in the order of ids, without their keys. */
   readBooks(part: Part): Statement {
     const inTime = this.#dialect.deadlineTest(COLUMNS.id);
-    return this.#end(`select i.id, '', '', 0 from books i where true${inTime}${this.#cut(part)}`);
+    const keys = "'' as title_key, '' as author_key, 0 as year, null as author_filed";
+    return this.#end(`select i.id, ${keys} from books i where true${inTime}${this.#cut(part)}`);
   }
 
   /** The number of all books, or one more than `most` if there are more. */
@@ -130,12 +133,13 @@ export class SearchStatement {
 
   /** The rows of the page: the index is read in their order. Nearly all that is read belongs to the selection. */
   readInOrder(field: SortField, selection: Selection, part: Part): Statement {
-    return this.#rows(`select i.id from ${this.#inOrder(field, selection)}${this.#cut(part)}`, part);
+    return this.#rows(`select i.id from ${this.#firstInOrder(field, selection, part)}`, part);
   }
 
   /** The number of such rows after the place where the page begins. */
   countInOrder(field: SortField, selection: Selection, part: Part): Statement {
-    return this.#end(`select count(*) from ${this.#inOrder(field, selection)}${this.#afterPlace(part)}`);
+    const all = this.#inOrder(INDEX_OF[field], selection);
+    return this.#end(`select count(*) from ${all}${this.#afterPlace(part)}`);
   }
 
   /**
@@ -145,11 +149,12 @@ export class SearchStatement {
   testInOrder(field: SortField, selection: Selection, part: Part, steps: number): Statement {
     const tests = this.#tests(selection);
     const bounds = selection.conditions.filter(
-      (condition) => 'field' in condition && condition.field === field,
+      (condition) => 'field' in condition && INDEX_OF[condition.field] === INDEX_OF[field],
     );
     // The books of an event may become a join, which keeps no order.
     const order = selection.conditions.some((one) => 'event' in one) ? this.#orderBy(part) : '';
-    const walked = `${this.#inOrder(field, { words: [], conditions: bounds })}${this.#cut({ ...part, offset: 0, most: steps })}`;
+    const walk = { ...part, offset: 0, most: steps };
+    const walked = this.#firstInOrder(field, { words: [], conditions: bounds }, walk);
     return this.#rows(
       // The inner query returns its rows in order, and the outer one stops as soon as it has enough.
       `select i.id from (select i.* from ${walked}) i where true${tests}${order} limit ${this.#add(part.offset + part.most)}`,
@@ -214,8 +219,39 @@ export class SearchStatement {
     return words.length > 0 ? this.#dialect.idWithWords : COLUMNS.id;
   }
 
-  #inOrder(field: SortField, selection: Selection): string {
-    return `${this.#dialect.allInOrderOf(field)}${this.#tests(selection)}${this.#dialect.deadlineTest(COLUMNS.id)}`;
+  #inOrder(index: IndexName, selection: Selection): string {
+    return `${this.#dialect.allInOrderOf(index)}${this.#tests(selection)}${this.#dialect.deadlineTest(COLUMNS.id)}`;
+  }
+
+  /** SQL after `from` for a part of a selection, `i`, of which no more is read than necessary. */
+  #firstInOrder(field: SortField, selection: Selection, part: Part): string {
+    if (isLastField(field)) return `(${this.#inGroups(field, selection, part)}) i`;
+    if (field === 'title_without_article') return `(${this.#merged(selection, part)}) i`;
+    return `${this.#inOrder(INDEX_OF[field], selection)}${this.#cut(part)}`;
+  }
+
+  #inGroups(field: LastField, selection: Selection, part: Part): string {
+    const { offset, most } = part;
+    const groups = groupsOf(field, part).map(({ condition, ...group }, at) => {
+      const cut = this.#cut({ ...part, ...group, offset: 0, most: offset + most });
+      return `select * from (select i.* from ${this.#inOrder(INDEX_OF[field], selection)} and ${condition}${cut}) as g${at}`;
+    });
+    return `select * from (${groups.join(' union all ')}) as groups${this.#limit(part)}`;
+  }
+
+  /** Titles with an article, from their own index, among the others. The store merges them as it reads them. */
+  #merged(selection: Selection, part: Part): string {
+    const { limitsMerged, articles } = this.#dialect;
+    const orders = partsToMerge(part, articles).map(({ index, condition, ...range }, at) => {
+      const one = { ...part, ...range, offset: 0, most: part.offset + part.most };
+      const values = this.#columns(one).map(({ sql }, at) => `${sql} as by_${at}`);
+      const sorted = `${this.#afterPlace(one)}${this.#orderBy(one)}${limitsMerged ? this.#limit(one) : ''}`;
+      return `select * from (select i.*, ${values} from ${this.#inOrder(index, selection)} and ${condition}${sorted}) as m${at}`;
+    });
+    const by = this.#columns({ ...part, first: COLUMNS.title }).map(
+      ({ isDescending }, at) => `i.by_${at}${isDescending ? ' desc' : ''}`,
+    );
+    return `select i.* from (${orders.join(' union all ')}) i order by ${by}${this.#limit(part)}`;
   }
 
   /** Conditions that a book of the index belongs to a selection. */
@@ -244,51 +280,51 @@ export class SearchStatement {
 
   /** SQL to follow conditions: only this part of the rows, in its order. */
   #cut(part: Part, id: string = COLUMNS.id): string {
-    const { offset, most } = part;
-    const sorted = `${this.#afterPlace(part, id)}${this.#orderBy(part, id)}`;
-    return `${sorted} limit ${this.#add(most)}${offset > 0 ? ` offset ${this.#add(offset)}` : ''}`;
+    return `${this.#afterPlace(part, id)}${this.#orderBy(part, id)}${this.#limit(part)}`;
   }
 
-  #orderBy({ order }: Part, id: string = COLUMNS.id): string {
-    const columns = this.#columns(order, id).map(({ sql, isDescending }) =>
+  #limit({ offset, most }: Part): string {
+    return ` limit ${this.#add(most)}${offset > 0 ? ` offset ${this.#add(offset)}` : ''}`;
+  }
+
+  #orderBy(part: Part, id: string = COLUMNS.id): string {
+    const columns = this.#columns(part, id).map(({ sql, isDescending }) =>
       isDescending ? `${sql} desc` : sql,
     );
     return ` order by ${columns.join(', ')}`;
   }
 
   /** SQL for the rows after a place (keyset pagination). */
-  #afterPlace({ order, after }: Part, id: string = COLUMNS.id): string {
+  #afterPlace(part: Part, id: string = COLUMNS.id): string {
+    const { after } = part;
     if (after === undefined) return '';
-    const columns = this.#columns(order, id);
+    const columns = this.#columns(part, id);
+    const values = columns.map(({ valueIn }) => valueIn(after));
     const [first] = columns as [Column];
     const isBeyond = ({ isDescending }: Column) => (isDescending ? '<' : '>');
+    // Lets the index be read from there on.
+    const bound = () => ` and ${first.sql} ${isBeyond(first)}= ${this.#add(values[0] as Value)}`;
     if (columns.every(({ isDescending }) => isDescending === first.isDescending)) {
       const row = columns.map(({ sql }) => sql);
-      return ` and (${row}) ${isBeyond(first)} (${after.map((value) => this.#add(value))})`;
+      const seek = /^\w\.\w+$/.test(first.sql) ? '' : bound(); // SQLite finds no row of expressions in an index
+      return `${seek} and (${row}) ${isBeyond(first)} (${values.map((value) => this.#add(value))})`;
     }
     const alternatives = columns.map((column, position) => {
       const equal = columns
         .slice(0, position)
-        .map(({ sql }, before) => `${sql} = ${this.#add(after[before] as Value)} and `);
-      return `${equal.join('')}${column.sql} ${isBeyond(column)} ${this.#add(after[position] as Value)}`;
+        .map(({ sql }, before) => `${sql} = ${this.#add(values[before] as Value)} and `);
+      return `${equal.join('')}${column.sql} ${isBeyond(column)} ${this.#add(values[position] as Value)}`;
     });
-    // The first comparison lets the index be read from there on.
-    const bound = `${first.sql} ${isBeyond(first)}= ${this.#add(after[0] as Value)}`;
-    return ` and ${bound} and (${alternatives.map((sql) => `(${sql})`).join(' or ')})`;
+    return `${bound()} and (${alternatives.map((sql) => `(${sql})`).join(' or ')})`;
   }
 
-  #columns(order: Search['order'], id: string): readonly Column[] {
-    if (!isRelevance(order)) {
-      return order.map(({ field, isDescending }: SortBy) => ({
-        sql: field === 'id' ? id : COLUMNS[field],
-        isDescending,
-      }));
-    }
+  #columns({ order, first }: Part, id: string = COLUMNS.id): readonly Column[] {
+    if (!isRelevance(order)) return columnsOf(order, id, this.#dialect.articles, first);
     const ascending = [
       `case when ${this.#beginsSo(order)} then 0 else 1 end`,
       `case when ${this.#beginsSo(order)} then i.title_key else '' end`,
       id,
     ];
-    return ascending.map((sql) => ({ sql, isDescending: false }));
+    return ascending.map((sql, position) => ({ sql, isDescending: false, valueIn: valueAt(position) }));
   }
 }

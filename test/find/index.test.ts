@@ -36,6 +36,7 @@ const DAMAGES = {
     'alter table books disable trigger book_log_on_update',
     'drop table book_index',
     'drop index book_index_years',
+    'alter table book_index drop column author_filed', // as in builds before 1.1
     'delete from book_index_state',
     'update book_index_state set version = 1000',
   ],

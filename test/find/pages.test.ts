@@ -19,6 +19,8 @@ const INVALID: readonly (readonly [content: unknown, others: string, named?: str
   [['title,id', 'emma', 1.5], '&sort=title'],
   [['title,id', 'emma', 1, 1], '&sort=title'],
   [['title,id', 'emma', 1], '&sort=-title'],
+  [['year_unknown_last,id', '1', 1], '&sort=year_unknown_last'],
+  [['author_last_word,id', 1, 1], '&sort=author_last_word'],
   [['relevance', 0, '', 1], '&q=a&sort=id'],
   [['relevance', 2, '', 1], '&q=a'],
   [['relevance', HUGE, '', 1], '&q=a'],

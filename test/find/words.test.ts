@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { filedAuthor, withoutArticle } from '../../src/books/filing.ts';
 import { indexText, termsOf } from '../../src/books/words.ts';
 
 /** Titles; searches that find them, words apart from each other; searches that do not. */
@@ -181,6 +182,51 @@ const SORTED =
     '|',
   );
 
+/** Titles, and what they are sorted by without an article. */
+const BARE: Readonly<Record<string, string>> = {
+  'The Hobbit': 'hobbit',
+  'AN Abundance': 'abundance',
+  'L’Étranger': 'etranger',
+  'Die Hard': 'hard',
+  'El Aleph': 'aleph',
+  'Um Rio': 'rio',
+  'Gli indifferenti': 'indifferenti',
+  'Het Achterhuis': 'achterhuis',
+  'Az arany ember': 'arany ember',
+  'En man som heter Ove': 'man som heter ove',
+  'Det syvende barn': 'syvende barn',
+  'The A B C': 'a b c',
+  The: 'the',
+  'A!': 'a',
+  'Them and Us': 'them and us',
+  'I, Robot': 'i robot',
+  'As You Like It': 'as you like it',
+};
+
+/** Authors, and what they are sorted by: the last word of the first one, then the others. */
+const FILED: Readonly<Record<string, string>> = {
+  'J.R.R. Tolkien, Christopher Tolkien': 'tolkien j r r christopher tolkien',
+  'Tolkien, J.R.R.': 'tolkien j r r',
+  'Martin Luther King, Jr.': 'king martin luther jr',
+  'Kurt Vonnegut Jr.': 'vonnegut kurt jr',
+  'Andre Dubus III': 'dubus andre iii',
+  'Jr.': 'jr',
+  'Neil Gaiman & Terry Pratchett': 'gaiman neil terry pratchett',
+  'Boileau; Narcejac': 'boileau narcejac',
+  'Jacob und Wilhelm Grimm': 'jacob und wilhelm grimm',
+  'Goscinny et Uderzo': 'goscinny et uderzo',
+  'José Ortega y Gasset': 'ortega jose y gasset',
+  'E. B. White': 'white e b',
+  'Andy Weir': 'weir andy',
+  'Caragh M. O’Brien': 'obrien caragh m',
+  Homer: 'homer',
+  '村上春树，林少华': '村上春树 林少华',
+  'ガブリエル・ガルシア＝マルケス': 'まるけす がぶりえる がるしあ',
+  ', Smith': 'smith',
+  '???': '#00003f00003f00003f',
+  '': '',
+};
+
 /** Whether a text has every word of a search, or one that begins so. */
 function isFound(text: string, search: string): boolean {
   const words = indexText(text).words.split(' ');
@@ -225,4 +271,10 @@ test('rule F9: titles are sorted by the code points of their keys', () => {
   const inOrder = (one: string, other: string) =>
     Buffer.compare(Buffer.from(keyOf(one)), Buffer.from(keyOf(other)));
   assert.deepEqual(SORTED.toReversed().toSorted(inOrder), SORTED);
+});
+
+test('rule F9: titles without their article, and authors by the last word of the first one', () => {
+  for (const [title, bare] of Object.entries(BARE)) assert.equal(withoutArticle(keyOf(title)), bare, title);
+  for (const [author, filed] of Object.entries(FILED))
+    assert.equal(filedAuthor(author, keyOf(author)), filed, author);
 });

@@ -8,7 +8,10 @@ import { assertSame, type Reader } from './reader.ts';
 
 const TEXTS = ['title', 'author', 'title_starts_with', 'author_starts_with'];
 const WORDS = ['q', 'title_contains', 'author_contains'];
-const SORTED = ['title', 'author', 'year', 'id'];
+const SORTED = [
+  ...['title', 'author', 'year', 'id'],
+  ...['title_without_article', 'author_last_word', 'year_unknown_last'],
+];
 
 const LARGEST = 2n ** 53n - 1n;
 /** The least and the largest value of each number. */
@@ -36,7 +39,7 @@ export const query: Reader = (input) => {
   const place: Place =
     'key' in order
       ? [number % 2, `${search.words[0]?.word}`, number]
-      : order.map(({ field }) => (field === 'title' || field === 'author' ? text : number));
+      : order.map(({ field }) => (/^(title|author)/.test(field) ? text : number));
   const next = after ?? place;
   const page = { books: [], next, passed: number, total: undefined, unindexed: 0 };
   const [, link = ''] = pageHeaders(found, page);

@@ -27,6 +27,9 @@ const LATE_YEAR = 3000;
 const COMMON_SEARCHES: readonly Search[] = [
   {},
   ...['title', '-title', 'author,title', '-year,title', '-id'].map((sort) => ({ sort })),
+  ...['-title_without_article', 'author_last_word,title_without_article', '-year_unknown_last'].map(
+    (sort) => ({ sort }),
+  ),
 ].flatMap((order) => {
   const filters: readonly Search[] = [
     {},

@@ -11,11 +11,13 @@ export interface Part {
   readonly text: string;
   readonly key: string;
   readonly words: readonly string[];
+  /** Of an author, if it differs from the key: the last word of the first one, and the others. */
+  readonly filed?: string;
 }
 
 /** Each as `text=key`, or `text=key=words` if the words are not those of the key; `~` is a space. */
 const PARTS = read(`
-  The=the the=the HARRY=harry Potter,=potter Márquez=marquez Ma\u0301rquez=marquez L’Étranger=l~etranger=l+etranger+letranger
+  The=the the=the Die=die et=et Jr.=jr HARRY=harry Potter,=potter Márquez=marquez Ma\u0301rquez=marquez L’Étranger=l~etranger=l+etranger+letranger
   O'Brien=o~brien=o+brien+obrien (J.R.R.)=j~r~r=j+r+jrr (J.~K.)=j~k=j+k+jk Straße=strasse ŁÓDŹ=lodz İzmir=izmir ΟΔΟΣ=οδοσ
   οδός=οδοσ Ёлка=елка война=война أَلْف=الف 百年孤独=百年孤独=百+年+孤+独+百年+年孤+孤独 𠮷野=𠮷野=𠮷+野+𠮷野 﨎=﨎 𐐀=𐐨
   ﬁne=fine ＦＩＮＥ=fine New=new York=york Newark=newark 10=10 9=9 &= %_\\=`);
@@ -47,7 +49,12 @@ function joined(parts: readonly Part[]): Part {
   const keys = parts.map(({ key }) => key).filter((key) => key !== '');
   const key = isBare ? `#${codes.join('')}` : keys.join(' ');
   const words = isBare ? [key] : parts.flatMap(({ words }) => words);
-  return { text: parts.map(({ text }) => text).join(' '), key, words };
+  return {
+    text: parts.map(({ text }) => text).join(' '),
+    key,
+    words,
+    ...(!isBare && { filed: filedAuthor(parts) }),
+  };
 }
 
 type TextField = 'title' | 'author';
@@ -58,6 +65,8 @@ interface Known extends Book {
   /** The UTF-8 bytes of the keys, one character each: JavaScript compares texts by UTF-16 units. */
   readonly bytes: Readonly<Record<TextField, string>>;
   readonly words: Readonly<Record<TextField, readonly string[]>>;
+  /** Under which it is sorted, as bytes (rule F9). */
+  readonly filed: Readonly<Record<TextField, string>>;
 }
 
 const text = fc.oneof(
@@ -71,7 +80,10 @@ const year = fc.constantFrom<number>(-720, -1, 0, 1605, 1967, 2024, 900719925474
 const wanted = fc.array(fc.constantFrom(...WANTED), { minLength: 1, maxLength: 2 });
 /** Fields as in the parameter `sort`. */
 const sort = fc
-  .shuffledSubarray(['title', 'author', 'year', 'id'], { minLength: 1 })
+  .shuffledSubarray(
+    ['title', 'author', 'year', 'id', 'title_without_article', 'author_last_word', 'year_unknown_last'],
+    { minLength: 1, maxLength: 4 },
+  )
   .chain((fields) => fc.tuple(...fields.map((field) => fc.constantFrom(field, `-${field}`))))
   .map((fields) => fields.join());
 
@@ -144,16 +156,51 @@ function inOrder(books: readonly Known[], sort = ''): readonly Known[] {
   if (known !== undefined) return known;
   const sorted = books.toSorted((one, other) => {
     for (const field of [...fields, isDescending ? '-id' : 'id']) {
-      const name = field.replace('-', '') as TextField | 'year' | 'id';
-      const valueIn = (book: Known) =>
-        name === 'title' || name === 'author' ? book.bytes[name] : book[name];
-      const difference = compare(valueIn(one), valueIn(other));
-      if (difference !== 0) return field === name ? difference : -difference;
+      const name = field.replace('-', '');
+      const [own, others] = [valueIn(one, name), valueIn(other, name)];
+      if (own === others) continue;
+      const isLast = (value: string | number) => value === LAST[name];
+      if (isLast(own) || isLast(others)) return isLast(own) ? 1 : -1;
+      return field === name ? compare(own, others) : -compare(own, others);
     }
     return 0;
   });
   orders.set(sort, sorted);
   return sorted;
+}
+
+/** Values that are last, ascending and descending. */
+const LAST: Readonly<Record<string, string | number>> = { author_last_word: '', year_unknown_last: 0 };
+
+function valueIn(book: Known, field: string): string | number {
+  if (field === 'title' || field === 'author') return book.bytes[field];
+  if (field === 'title_without_article') return book.filed.title;
+  if (field === 'author_last_word') return book.filed.author;
+  return field === 'id' ? book.id : book.year;
+}
+
+/** Those with which a title of PARTS may begin. */
+const ARTICLES = ['the', 'die', 'et', 'l', 'o'];
+
+function filedTitle(key: string): string {
+  const [first = '', ...others] = key.split(' ');
+  return others.length > 0 && ARTICLES.includes(first) ? others.join(' ') : key;
+}
+
+/** @param parts of the author: the last one with a word of the first author comes first. */
+function filedAuthor(parts: readonly Part[]): string {
+  const isEnd = ({ text }: Part, at: number) =>
+    text === '&' || (text === 'et' && at > 0 && at < parts.length - 1) || text.endsWith(',');
+  const end = parts.findIndex(isEnd);
+  const isLast = ({ key }: Part) => key !== '' && key !== 'jr';
+  const first = parts.slice(0, end < 0 ? parts.length : end + (parts[end]?.text.endsWith(',') ? 1 : 0));
+  const last = [
+    first.findLastIndex(isLast),
+    parts.findLastIndex(isLast),
+    parts.findLastIndex(({ key }) => key !== ''),
+  ].find((at) => at >= 0) as number;
+  const others = parts.filter(({ key }, at) => at !== last && key !== '').map(({ key }) => key);
+  return [parts[last]?.key.replaceAll(' ', ''), ...others].join(' ');
 }
 
 function compare(one: string | number, other: string | number): number {
@@ -178,7 +225,8 @@ export function knownAs(id: number, book: NewBook): Known {
   const keys = { title: title.key, author: author.key };
   const bytesOf = (key: string) => Buffer.from(key).toString('latin1');
   const bytes = { title: bytesOf(title.key), author: bytesOf(author.key) };
-  return { id, ...bodyOf(book), keys, bytes, words: { title: title.words, author: author.words } };
+  const filed = { title: bytesOf(filedTitle(title.key)), author: bytesOf(author.filed ?? author.key) };
+  return { id, ...bodyOf(book), keys, bytes, words: { title: title.words, author: author.words }, filed };
 }
 
 /** Above this number of books, their total is not shown unasked (rule F6). */

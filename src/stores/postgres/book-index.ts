@@ -7,9 +7,10 @@ import type pg from 'pg';
 import type { Book } from '../../books/book.ts';
 import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
-import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
+import { AUTHOR_FILED, entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
 import type { Query } from '../query.ts';
 import { Turn } from '../turn.ts';
+import { ARTICLES } from './dialect.ts';
 import { begin } from './limits.ts';
 import { behind, LOG_SHARDS, type LogPosition, type LogShard, readLog } from './log.ts';
 import { codeOf, queryOn } from './query.ts';
@@ -25,7 +26,7 @@ const TABLES = [
   ...['book_index', 'book_index_state'].map((name) => `drop table if exists ${name}`),
   `create table book_index (
     id bigint primary key, title_key text collate "C" not null, author_key text collate "C" not null,
-    year bigint not null, words tsvector not null
+    year bigint not null, author_filed text collate "C", words tsvector not null
   )`,
   'alter table book_index alter column words set statistics 1000',
   'alter table book_index set (parallel_workers = 0)', // one search must not take all cores from those who write
@@ -47,6 +48,8 @@ const SORTED = {
   book_index_titles: '(title_key, id)',
   book_index_authors: '(author_key, title_key, id)',
   book_index_years: '(year, id)',
+  book_index_filed: `((${AUTHOR_FILED}), id)`,
+  book_index_bare: `((${ARTICLES.bareTitle}), id) where ${ARTICLES.hasArticle}`,
   book_index_words: 'using gin (words)',
 };
 
@@ -54,9 +57,10 @@ const INDEXES = Object.entries(SORTED).map(([name, definition]) => {
   return `create index if not exists ${name} on book_index ${definition}`;
 });
 
-/** Removes the content and the sorted part. It locks the state first, as `indexSome` does. In another order the two would deadlock. */
+/** Removes the content and the sorted part, and adds what the table of an older version lacks. It locks the state first, as `indexSome` does. In another order the two would deadlock. */
 const EMPTY = [
   'truncate book_index_state, book_index',
+  'alter table book_index add column if not exists author_filed text collate "C"',
   ...Object.keys(SORTED).map((name) => `drop index if exists ${name}`),
 ];
 
@@ -122,12 +126,13 @@ const COLUMNS = `id, left(title, ${INDEXED_UNITS}) as title, left(author, ${INDE
 const READ = `select ${COLUMNS} from ${BOOKS}`;
 
 const STORE = `
-  insert into book_index (id, title_key, author_key, year, words)
-  select id, title_key, author_key, year, words::tsvector
-  from unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[])
-    as book (id, title_key, author_key, year, words)
+  insert into book_index (id, title_key, author_key, year, author_filed, words)
+  select id, title_key, author_key, year, author_filed, words::tsvector
+  from unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[])
+    as book (id, title_key, author_key, year, author_filed, words)
   on conflict (id) do update set
-    title_key = excluded.title_key, author_key = excluded.author_key, year = excluded.year, words = excluded.words`;
+    title_key = excluded.title_key, author_key = excluded.author_key, year = excluded.year,
+    author_filed = excluded.author_filed, words = excluded.words`;
 
 const REMOVE = 'delete from book_index where id = any($1::bigint[]) and id <> all($2::bigint[])';
 
@@ -165,7 +170,7 @@ export async function indexSome(query: Query, shard: number | string, time: numb
     entries.push(entryOf(book));
     if (turn.isOver) await turn.next();
   }
-  const keys = columnsOf(['id', 'titleKey', 'authorKey', 'year'], entries);
+  const keys = columnsOf(['id', 'titleKey', 'authorKey', 'year', 'authorFiled'], entries);
   await query(STORE, [...keys, entries.map(vectorOf)]);
   if (books.length < ids.length) await query(REMOVE, [ids, books.map(({ id }) => id)]);
   const { seen, target, xid, number, next, last } = after;

@@ -1,11 +1,14 @@
 // Owns: the SQL of searches that only PostgreSQL has. Twin of `sqlite/dialect.ts`.
 
+import { articlesBy } from '../book-index.ts';
 import type { IndexDialect } from '../search-sql.ts';
 import { isInEvent } from './log.ts';
 import { idsIn } from './statements.ts';
 
 /** With which the words of a field are marked in the index. */
 const FIELD_LABELS = { title: 'A', author: 'B' };
+
+export const ARTICLES = articlesBy('strpos');
 
 const hasWords = (words: string) => `i.words @@ ${words}::tsquery`;
 
@@ -28,6 +31,9 @@ export const POSTGRES_DIALECT: IndexDialect = {
   allWithWords: (words) => `book_index i where ${hasWords(words)}`,
 
   idWithWords: 'i.id',
+
+  articles: ARTICLES,
+  limitsMerged: true,
 
   allInOrderOf: () => 'book_index i where true',
 

@@ -5,8 +5,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
-import { entryOf, INDEX_VERSION } from '../book-index.ts';
+import { AUTHOR_FILED, entryOf, INDEX_VERSION } from '../book-index.ts';
 import { asBook } from '../states.ts';
+import { ARTICLES } from './dialect.ts';
 import { SQLITE_BUSY } from './faults.ts';
 import { BEGINNING, BookLog, type LogPosition, LogReader, type Noted } from './log.ts';
 import { HAS_NEW, HIGHEST, LogGuard, NOTED_TO } from './log-tables.ts';
@@ -23,7 +24,8 @@ const STEP_WEIGHT = INDEXED_UNITS;
 // have already.
 const TABLES = [
   `create table book_index (
-    id integer primary key, title_key text not null, author_key text not null, year integer not null
+    id integer primary key, title_key text not null, author_key text not null, year integer not null,
+    author_filed text
   ) strict`,
   `create virtual table book_index_words using fts5(
     title, author, content='', contentless_delete=1, detail=column, tokenize="ascii tokenchars '#'"
@@ -43,6 +45,8 @@ const INDEXES = [
   'create index book_index_titles on book_index (title_key)',
   'create index book_index_authors on book_index (author_key, title_key)',
   'create index book_index_years on book_index (year)',
+  `create index book_index_filed on book_index (${AUTHOR_FILED})`,
+  `create index book_index_bare on book_index (${ARTICLES.bareTitle}) where ${ARTICLES.hasArticle}`,
 ];
 
 const REMOVE = `
@@ -249,8 +253,9 @@ export class SqliteIndex {
     if (isThere) this.#prepare('delete from book_index_words where rowid = ?').get(id);
     const book = asBook(id, fields);
     if (book === undefined) return;
-    const { titleKey, authorKey, year, titleWords, authorWords } = entryOf(book);
-    this.#prepare('insert into book_index values (?, ?, ?, ?)').get(id, titleKey, authorKey, year);
+    const { titleKey, authorKey, year, authorFiled, titleWords, authorWords } = entryOf(book);
+    const entry = [id, titleKey, authorKey, year, authorFiled];
+    this.#prepare('insert into book_index values (?, ?, ?, ?, ?)').get(...entry);
     this.#prepare('insert into book_index_words (rowid, title, author) values (?, ?, ?)').get(
       id,
       titleWords,

@@ -1,5 +1,6 @@
 // Owns: the SQL of searches that only SQLite has. Twin of `postgres/dialect.ts`.
 
+import { articlesBy } from '../book-index.ts';
 import type { IndexDialect } from '../search-sql.ts';
 import { IS_SINGLE } from '../states.ts';
 
@@ -8,6 +9,8 @@ import { IS_SINGLE } from '../states.ts';
  * ids that are all odd, or all multiples of ten, make no difference.
  */
 const deadlineTest = (id: string) => ` and (${id} % 257 or in_time())`;
+
+export const ARTICLES = articlesBy('instr');
 
 export const SQLITE_DIALECT: IndexDialect = {
   // Counting 50,000 matches of words takes a few milliseconds, collecting them 150, and testing 20,000 books 400.
@@ -30,10 +33,11 @@ export const SQLITE_DIALECT: IndexDialect = {
 
   idWithWords: 'w.rowid',
 
-  allInOrderOf(field) {
-    const hint = field === 'id' ? 'not indexed' : `indexed by book_index_${field}s`;
-    return `book_index i ${hint} where true`;
-  },
+  articles: ARTICLES,
+  limitsMerged: false,
+
+  allInOrderOf: (index) =>
+    `book_index i ${index === 'id' ? 'not indexed' : `indexed by book_index_${index}`} where true`,
 
   hasWords(words, wanted) {
     const matching = `book_index_words w where w.book_index_words match ${words}`;
