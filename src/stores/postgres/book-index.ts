@@ -26,7 +26,7 @@ const TABLES = [
   ...['book_index', 'book_index_state'].map((name) => `drop table if exists ${name}`),
   `create table book_index (
     id bigint primary key, title_key text collate "C" not null, author_key text collate "C" not null,
-    year bigint not null, author_filed text collate "C", words tsvector not null
+    year bigint not null, words tsvector not null, author_filed text collate "C"
   )`,
   'alter table book_index alter column words set statistics 1000',
   'alter table book_index set (parallel_workers = 0)', // one search must not take all cores from those who write
