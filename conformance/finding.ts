@@ -51,7 +51,7 @@ const FOUND: readonly (readonly [query: string, found: readonly number[]])[] = [
   ['year=-0&author_contains=MARK', [6]],
   ['year_gte=1813&year_lte=1815&author_contains=MARK', [1, 2]],
   ['year_lte=-1&author_contains=MARK', [3]],
-  [`year_gte=-${HUGE}&year_lte=${HUGE}&q=MARK`, [1, 2, 3, 4, 5, 6]],
+  [`year_gte=-${HUGE}&year_lte=${HUGE}&q=MARK`, [1, 2, 3, 4, 5]],
   ['year_gte=2&year_lte=1', []],
   ['sort=title&author_contains=MARK', [6, 2, 5, 3, 1, 4]],
   ['sort=+title&author_contains=MARK', [6, 2, 5, 3, 1, 4]],

@@ -27,8 +27,10 @@ type State = keyof typeof TROUBLES;
 /** Milliseconds between two questions to a service that does not answer. */
 const PROBE_PAUSE = 2000;
 
-/** Searches, and those that need no index (rule F11). */
-const SEARCH = /^GET .*\/books\?/;
+const PAGE_OF_BOOKS = /^GET .*\/books\?/;
+
+/** What needs the search index, and what does not (rule F11). */
+const SEARCH = /^GET .*\/(?:books|suggestions)\?/;
 const ALL_BY_ID = /\?q=&sort=id&(?:limit|offset|cursor)=/;
 
 export class Reach {
@@ -158,7 +160,7 @@ function troubleIn({ type, status, headers }: Response, request: string): State 
   if (status === 503) return 'busy';
   if (/^(?:basic|digest|negotiate|ntlm)\b/i.test(headers.get('www-authenticate') ?? '')) return 'locked';
   if (headers.get('content-type')?.startsWith('application/json') === true) {
-    const isCut = SEARCH.test(request) && !headers.has('link');
+    const isCut = PAGE_OF_BOOKS.test(request) && !headers.has('link');
     return status === 200 && isCut ? 'altered' : undefined;
   }
   if (status === 413) return undefined; // a smaller request may arrive

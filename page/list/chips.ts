@@ -4,7 +4,8 @@ import type { CatalogueEvent } from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
 import { find, icon, make } from '../elements/dom.ts';
 import { numberText } from '../elements/text.ts';
-import { ALL, searchesOf, type View, yearIn } from './view.ts';
+import type { Shelf } from './shelf.ts';
+import { ALL, isRange, searchesOf, type View, type Years, yearsIn } from './view.ts';
 
 /** Milliseconds after a change before it is counted again what is missing. */
 const COUNT_PAUSE = 500;
@@ -42,24 +43,27 @@ export class Chips {
       element.addEventListener('click', () => show(viewAfter(element.dataset.chip as ChipName, view())));
   }
 
-  /**
-   * Shows which chips a view has pressed.
-   * @param found how many books it finds; undefined if that is not known. A chip that is pressed has the same number.
-   */
-  draw(view: View, found?: number): void {
+  /** Shows which chips a view has pressed. One that tells a number has that of the books found. */
+  draw(view: View, { isCounted, count, shown }: Pick<Shelf, 'isCounted' | 'count' | 'shown'>): void {
     const { words, order, isAuthorless, event } = view;
     if (words !== this.#shown.words || event !== this.#shown.event) this.countSoon();
     this.#shown = view;
-    if (view.year === 0 && found !== undefined) this.#setMissing('no-year', found);
-    if (isAuthorless && found !== undefined) this.#setMissing('no-author', found);
-    const year = yearIn(words)?.year ?? (view.year || undefined);
-    chip('year').textContent = year === undefined ? '' : `Published in ${year}`;
+    if (view.year === 0 && isCounted) this.#setMissing('no-year', count.found);
+    if (isAuthorless && isCounted) this.#setMissing('no-author', count.found);
+    const isOfYears = shown.year_gte !== undefined || shown.year_lte !== undefined;
+    const year = yearChip(view);
+    chip('year').replaceChildren(...(year === undefined ? [] : [make('span', {}, year)]));
+    if (isOfYears) chip('year').append(icon('close-icon'));
     if (event !== this.#event) void this.#nameEvent(event);
     offer('newest', order === '-id', true);
-    offer('no-year', view.year === 0, this.#missing['no-year'] > 0);
-    offer('no-author', isAuthorless === true, this.#missing['no-author'] > 0);
-    offer('year', Boolean(view.year), year !== undefined);
+    this.#offerMissing();
+    offer('year', Boolean(view.year) || isOfYears, year !== undefined);
     offer('event', event !== undefined, false);
+  }
+
+  #offerMissing(): void {
+    offer('no-year', this.#shown.year === 0, this.#missing['no-year'] > 0);
+    offer('no-author', this.#shown.isAuthorless === true, this.#missing['no-author'] > 0);
   }
 
   async #nameEvent(event: string | undefined): Promise<void> {
@@ -94,7 +98,7 @@ export class Chips {
       if (signal.aborted) return;
       if (page?.total === undefined) continue; // counting takes the service too long
       this.#setMissing(name, page.total);
-      this.draw(this.#shown);
+      this.#offerMissing();
     }
   }
 
@@ -117,10 +121,23 @@ function offer(name: ChipName, isPressed: boolean, isUseful: boolean): void {
   one.hidden = isHidden;
 }
 
+/** The years of a view, for its chip. */
+function yearChip({ words, year }: View): string | undefined {
+  if (year) return `Published in ${year}`;
+  const years = yearsIn(words);
+  return years && yearsText(years);
+}
+
+function yearsText({ from, to }: Years): string {
+  if (from === undefined) return `Until ${to}`;
+  if (to === undefined) return `Since ${from}`;
+  return from === to ? `Published in ${from}` : `${from} to ${to}`;
+}
+
 /** What a chip shows when it is pressed. */
 function viewAfter(name: ChipName, view: View): View {
   const { words, order, year, isAuthorless, event } = view;
-  const found = yearIn(words);
+  const years = yearsIn(words);
   switch (name) {
     case 'newest':
       return { ...view, order: order === '-id' ? ALL.order : '-id' };
@@ -130,7 +147,12 @@ function viewAfter(name: ChipName, view: View): View {
       return { words, order, event, year: year === 0 ? undefined : 0 };
     case 'no-author':
       return { words, order, event, isAuthorless: isAuthorless ? undefined : true };
-    case 'year':
-      return { words: found?.others ?? words, order, event, year: found?.year };
+    case 'year': // a range is taken off, a single year becomes a filter
+      return {
+        words: years?.others ?? words,
+        order,
+        event,
+        year: years && !isRange(years) ? years.from : undefined,
+      };
   }
 }

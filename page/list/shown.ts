@@ -1,5 +1,5 @@
-// Owns: what a person wants to see, and what is shown until its books are here: the words, the chips, the order, the rows, the
-// address, the count, and the steps back.
+// Owns: the view that a person wants, and the one that is shown until its books are here: the words, the chips, the order, the rows,
+// the address, the count, and the steps back.
 
 import type { CatalogueEvent } from '../../client/src/book-catalogue.ts';
 import { termsOf } from '../../src/books/words.ts';
@@ -8,9 +8,10 @@ import { find } from '../elements/dom.ts';
 import { Chips } from './chips.ts';
 import { showCount } from './count.ts';
 import type { Grid } from './grid.ts';
+import { Nothing } from './nothing.ts';
 import type { Found, Shelf } from './shelf.ts';
 import { type Spot, Steps } from './steps.ts';
-import { ALL, isFiltered, ORDERS, type Order, searchesOf, type View, viewOf } from './view.ts';
+import { ALL, isFiltered, ORDERS, type Order, searchesOf, shownOrder, type View, viewOf } from './view.ts';
 
 /** Milliseconds after the last key before the service is asked. */
 const TYPING_PAUSE = 60;
@@ -47,6 +48,7 @@ export class Shown {
   readonly #shelf: Shelf;
   readonly #grid: Grid;
   readonly #chips: Chips;
+  readonly #nothing: Nothing;
   readonly #steps = new Steps((view, spot) => void this.#showFrom(view, spot));
 
   /** @param eventText what an event is called. */
@@ -65,6 +67,7 @@ export class Shown {
       (view) => this.show(view),
       eventText,
     );
+    this.#nothing = new Nothing(session, (text) => this.show({ ...this.#wanted, words: text }));
     words.value = this.#view.words;
     this.#showOrder();
     words.addEventListener('input', () => {
@@ -81,7 +84,8 @@ export class Shown {
     find('.head', root).addEventListener('click', ({ target }) => {
       const field =
         target instanceof Element ? target.closest<HTMLElement>('[data-field]')?.dataset.field : undefined;
-      const next = ORDERS.find((known) => known === (this.#wanted.order === field ? `-${field}` : field));
+      const isUp = shownOrder(this.#wanted) === field;
+      const next = ORDERS.find((known) => known === (isUp ? `-${field}` : field));
       if (next !== undefined) this.show({ ...this.#viewWithWords(), order: next });
     });
     order.addEventListener('change', () =>
@@ -139,8 +143,9 @@ export class Shown {
   count(isSaid = true): void {
     const isOther = this.#view === ENTRIES ? isFiltered(this.#wanted) : !this.#session.reach.isHere;
     const isLate = this.#wanted !== this.#view && isOther;
-    if (showCount(this.#shelf, this.#view, { isLate, isSaid })) this.#grid.focus();
-    this.#chips.draw(this.#view, this.#shelf.isCounted ? this.#shelf.count.found : undefined);
+    showCount(this.#shelf, this.#view, { isLate, isSaid });
+    if (this.#nothing.draw(this.#shelf.total === 0 ? this.#view : undefined)) this.#grid.focus();
+    this.#chips.draw(this.#view, this.#shelf);
   }
 
   /** Counts again: books were changed, which has been said, or the service is back. */
@@ -209,6 +214,7 @@ export class Shown {
     this.#put(next, found, began, staysHere);
     this.#spot = undefined;
     this.#steps.show(next, left);
+    void this.#nothing.suggest(signal);
     // Looks for books that were not indexed yet, as long as nothing else is shown.
     if (this.#shelf.unindexed > 0) setTimeout(() => !signal.aborted && this.reload(), RETRY_PAUSE);
   }
@@ -252,10 +258,12 @@ export class Shown {
   }
 
   #showOrder(): void {
-    order.value = this.#view.order;
+    const shown = shownOrder(this.#view);
+    order.value = shown;
+    find('[value=best]', order).hidden = shown !== 'best' && this.#view.words === '';
     for (const header of root.querySelectorAll<HTMLElement>('[data-field]')) {
-      const isUp = this.#view.order === header.dataset.field;
-      const isDown = this.#view.order === `-${header.dataset.field}`;
+      const isUp = shown.startsWith(`${header.dataset.field}`);
+      const isDown = shown === `-${header.dataset.field}`;
       header.ariaSort = isUp ? 'ascending' : isDown ? 'descending' : 'none';
     }
   }

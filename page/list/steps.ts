@@ -33,7 +33,7 @@ export class Steps {
     if (this.#next !== 'choice') this.#next = step;
   }
 
-  /** The search is left: what is typed next is another step. */
+  /** The search is left: the next letters are another step. */
   settle(): void {
     this.#latest = 'choice';
   }

@@ -5,7 +5,11 @@ import type { BookFields } from '../../src/books/book.ts';
 import { fold } from '../../src/books/folding.ts';
 import { indexText, termsOf } from '../../src/books/words.ts';
 
-export const ORDERS = ['title', '-title', 'author', '-author', 'year', '-year', '-id', 'id'] as const;
+/** What a person may choose. `best`: by author, but what fits the words best comes first (rule F10). */
+export const ORDERS = [
+  ...['best', 'title', '-title', 'title_without_article', 'author', '-author', 'author_last_word'],
+  ...['year', '-year', '-id', 'id'],
+] as const;
 export type Order = (typeof ORDERS)[number];
 
 export interface View {
@@ -20,10 +24,17 @@ export interface View {
   readonly event?: string | undefined;
 }
 
-export const ALL: View = { words: '', order: 'author' };
+export const ALL: View = { words: '', order: 'best' };
 
-/** The books of an author are in the order of their titles, as in the index. */
-const BY_AUTHOR: Partial<Record<Order, string>> = { author: 'author,title', '-author': '-author,-title' };
+/** As the service names them, where that is not the same (rule F9). The books of an author are in the order of their titles. */
+const SORTS: Partial<Record<Order, string>> = {
+  best: 'author,title',
+  author: 'author,title',
+  '-author': '-author,-title',
+  author_last_word: 'author_last_word,title_without_article',
+  year: 'year_unknown_last',
+  '-year': '-year_unknown_last',
+};
 
 /** Letters before the `*` of a word (rule F3). */
 const SHORTEST_PREFIX = 3;
@@ -41,27 +52,50 @@ export function isFiltered({ words, year, isAuthorless, event }: View): boolean 
 
 /**
  * The searches for what is shown: the first that finds books counts. The last word may not be complete yet, so it also
- * finds words that begin with it. If no text has a year that is among the words, the books of that year are found.
+ * finds words that begin with it. Years among the words are those of books; a single one only if no text has it.
  */
 export function searchesOf({ words, order, year, isAuthorless, event }: View): readonly Search[] {
-  const sort = BY_AUTHOR[order] ?? order;
-  const found = year === undefined ? yearIn(words) : undefined;
-  const ofYear = found === undefined ? [] : wordsWanted(found.others);
-  return [
-    ...wordsWanted(words).map((wanted) => ({ ...wanted, year })),
-    ...ofYear.map((wanted) => ({ ...wanted, year: found?.year })),
-  ].map((search) => ({ ...search, sort, event, ...(isAuthorless && { author: '' }) }));
+  const years = year === undefined ? yearsIn(words) : undefined;
+  const asText = wordsWanted(words).map((wanted) => ({ ...wanted, year }));
+  const asYears =
+    years === undefined ? [] : wordsWanted(years.others).map((wanted) => ({ ...wanted, ...filterOf(years) }));
+  const searches = years !== undefined && isRange(years) ? [...asYears, ...asText] : [...asText, ...asYears];
+  return searches.map((search) => {
+    const sort = order === 'best' && search.q ? undefined : (SORTS[order] ?? order);
+    return { ...search, sort, event, ...(isAuthorless && { author: '' }) };
+  });
+}
+
+/** The order that is shown: without words, nothing fits better than others. */
+export function shownOrder({ words, order }: View): Order {
+  return order === 'best' && words.trim() === '' ? 'author' : order;
+}
+
+/** The search whose words may be misspelt, and the words that search for a correction of them; undefined without such words. */
+export function correctionOf({
+  words,
+  year,
+  isAuthorless,
+  event,
+}: View): { readonly search: Search; readonly wordsWith: (value: string) => string } | undefined {
+  const years = year === undefined ? yearsIn(words) : undefined;
+  const q = (years?.others ?? words).replaceAll('*', ' ').trim();
+  if (q === '' || isAuthorless) return undefined;
+  const search = { q, year, event, ...(years && filterOf(years)) };
+  return { search, wordsWith: (value) => `${value} ${years?.written ?? ''}`.trim() };
 }
 
 /** Whether one of these searches finds a book as it is now, if no event is asked for. */
 export function isFound(
   book: BookFields,
-  { q = '', year, author, title_starts_with: start }: Search,
+  { q = '', year, year_gte: from, year_lte: to, author, title_starts_with: start }: Search,
 ): boolean {
   const [title, writer] = [indexText(book.title), indexText(book.author)];
   const words = `${title.words} ${writer.words}`.split(' ');
+  const hasYears = from !== undefined || to !== undefined;
   return (
     (year === undefined || book.year === year) &&
+    (!hasYears || (book.year !== 0 && book.year >= (from ?? book.year) && book.year <= (to ?? book.year))) &&
     (author === undefined || writer.key === indexText(author).key) &&
     (start === undefined || title.key.startsWith(indexText(start).key)) &&
     termsOf(q).every(({ word, isPrefix }) =>
@@ -84,13 +118,56 @@ function wordsWanted(words: string): readonly Search[] {
   return pieces.length === 1 ? [{ q: text }] : [{ q: text }, { q: pieces.slice(0, -1).join(' ') }];
 }
 
-/** A year among the words, in the digits of any script, and the words without it. */
-export function yearIn(words: string): { readonly year: number; readonly others: string } | undefined {
-  for (const [written] of words.matchAll(/(?<!\S)\p{Nd}{4}(?!\S)/gu)) {
-    const year = Number(fold(written));
-    if (year >= 1000 && year < 3000) return { year, others: words.replace(written, '').trim() };
+/** Years among words. */
+export interface Years {
+  readonly from?: number;
+  readonly to?: number;
+  readonly written: string;
+  /** The words without them. */
+  readonly others: string;
+}
+
+const YEAR = /(?<!\S)\p{Nd}{4}(?!\S)/gu;
+const FROM_TO = /(?<!\S)(\p{Nd}{3,4})\s?[-–—]\s?(\p{Nd}{2,4})(?!\S)/u;
+const BEFORE_OR_SINCE = /(?<!\S)(before|until|since|after)\s+(\p{Nd}{3,4})(?!\S)/iu;
+
+/** `1605`, `1950-1960`, `1950-60`, `before 1900`, in the digits of any script. */
+export function yearsIn(words: string): Years | undefined {
+  const years = (written: string, from: number | undefined, to: number | undefined) => {
+    const others = words.replace(written, ' ').replace(/\s+/g, ' ').trim();
+    return { ...(from !== undefined && { from }), ...(to !== undefined && { to }), written, others };
+  };
+  const [range = '', first = '', last = ''] = FROM_TO.exec(words) ?? [];
+  const from = Number(fold(first));
+  const to = Number(last.length < 3 ? `${fold(first).slice(0, -2)}${fold(last)}` : fold(last));
+  if (range !== '' && from <= to) return years(range, from, to);
+  const [bound = '', side = '', written = ''] = BEFORE_OR_SINCE.exec(words) ?? [];
+  const year = Number(fold(written));
+  switch (side.toLowerCase()) {
+    case 'before':
+      return years(bound, undefined, year - 1);
+    case 'until':
+      return years(bound, undefined, year);
+    case 'since':
+      return years(bound, year, undefined);
+    case 'after':
+      return years(bound, year + 1, undefined);
+  }
+  for (const [one] of words.matchAll(YEAR)) {
+    const single = Number(fold(one));
+    if (single >= 1000 && single < 3000) return years(one, single, single);
   }
   return undefined;
+}
+
+/** Whether these are not a single year. */
+export function isRange({ from, to }: Years): boolean {
+  return from !== to;
+}
+
+function filterOf({ from, to }: Years): Search {
+  if (from === to) return { year: from };
+  return { ...(from !== undefined && { year_gte: from }), ...(to !== undefined && { year_lte: to }) };
 }
 
 /** @param query of the page's address. Whatever is invalid in it counts as missing. */

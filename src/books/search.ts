@@ -54,7 +54,7 @@ export interface WantedWord extends Term {
 /** A comparison of a book with a value: of the key of a title or author, or of the year. */
 export interface Comparison {
   readonly field: TextField | 'year';
-  readonly operator: '=' | '>=' | '<=' | '<';
+  readonly operator: '=' | '>=' | '<=' | '<' | '<>';
   readonly value: string | number;
 }
 
@@ -181,10 +181,10 @@ export const FILTERS = {
     example: '31',
   },
   year: { read: isYear('='), help: 'this year; 0: books without one', example: 1605 },
-  year_gte: { read: isYear('>='), help: 'this year or later', example: 1600 },
+  year_gte: { read: isYear('>='), help: 'this year or later, never 0', example: 1600 },
   year_lte: {
     read: isYear('<='),
-    help: 'this year or earlier; a negative one is before the year 0',
+    help: 'this year or earlier, never 0; a negative one is before the year 0',
     example: 1699,
   },
 } as const satisfies Readonly<Record<string, Filter>>;
@@ -272,7 +272,9 @@ function isYear(operator: '=' | '>=' | '<='): Filter['read'] {
   return (text) => {
     const value = Number(text);
     if (!/^-?\d{1,16}$/.test(text) || !Number.isSafeInteger(value)) return undefined;
-    return { words: [], conditions: [{ field: 'year', operator, value: value === 0 ? 0 : value }] };
+    const compared = { field: 'year', operator, value: value === 0 ? 0 : value } as const;
+    const known = { field: 'year', operator: '<>', value: 0 } as const; // an unknown year is neither earlier nor later
+    return { words: [], conditions: operator === '=' ? [compared] : [compared, known] };
   };
 }
 

@@ -51,7 +51,10 @@ const SHARED: Readonly<Record<string, Step>> = {
     await shown(page, BY_AUTHOR);
   },
   menu: ({ page }) => press(page, 'More'),
-  keys: ({ page }) => press(page, 'Keys'),
+  keys: async ({ page }) => {
+    for (const key of ['Escape', 'F1']) await page.keyboard.press(key);
+    await dialog(page, 'Keys').waitFor();
+  },
   'nothing found': async ({ page }) => {
     await page.keyboard.press('Escape');
     await press(page, 'Newest first');

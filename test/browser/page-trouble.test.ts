@@ -47,7 +47,7 @@ describePage('the librarians’ page in trouble', ({ openCatalogue }) => {
     });
   }
 
-  test('while the service makes its index, the books are listed and can be edited, and what is searched for is shown as soon as it is found', async (context) => {
+  test('while the service makes its index, the books are listed and can be edited, and a search is carried out as soon as it can be', async (context) => {
     const books = BOOKS.toReversed();
     const { page, client, service } = await openCatalogue(context, { books });
     const version = (one: string) =>

@@ -14,9 +14,11 @@ import {
   grid,
   listed,
   logIn,
+  said,
   searchField,
   sent,
   shown,
+  titles,
   WAYS,
 } from '../support/page.ts';
 import { pageOf, SQLITE, startTestService } from '../support/service.ts';
@@ -41,7 +43,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
       await way.edit(page, 'Emma', 'author', 'J. Austen');
       await sent(catalogue, ['PUT /book/7 {"year":1816}', 'PUT /book/7 {"author":"J. Austen"}']);
       await way.add(page, { title: 'Persuasion', author: 'Jane Austen', year: '1817' });
-      await shown(page, ['Emma', 'Persuasion', 'Pride and Prejudice']);
+      await shown(page, ['Emma', 'Pride and Prejudice', 'Persuasion']);
       const persuasion = { id: 11, title: 'Persuasion', author: 'Jane Austen', year: 1817 };
       assert.deepEqual((await client.list()).at(-1), persuasion);
 
@@ -244,6 +246,53 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     assert.equal(await searchField(page).inputValue(), 'jane');
     await searchField(page).press('Escape');
     await shown(page, BY_AUTHOR);
+  });
+
+  test('a slip that finds nothing: the page asks what was meant, and searches for it', async (context) => {
+    const { page } = await openCatalogue(context);
+    await searchField(page).fill('tolkein 1937');
+    await page.getByRole('heading', { name: 'Nothing matches “tolkein 1937”' }).waitFor();
+    await said(page, 'Did you mean Tolkien (1 book)?');
+    await page.getByRole('button', { name: 'Tolkien', exact: true }).click();
+    await shown(page, ['The Hobbit']);
+    assert.equal(await searchField(page).inputValue(), 'Tolkien 1937');
+    await searchField(page).fill('zzzzzzz');
+    await page.getByRole('heading', { name: 'Nothing matches “zzzzzzz”' }).waitFor();
+    assert.equal(await page.getByRole('main').getByText('Did you mean').isVisible(), false);
+    await page.getByRole('button', { name: 'Show all books' }).click();
+    await shown(page, BY_AUTHOR);
+  });
+
+  test('years among the words are a chip that can be taken off', async (context) => {
+    const { page } = await openCatalogue(context);
+    for (const [words, books, chip, others] of [
+      ['jane 1814-1820', ['Emma'], '1814 to 1820', 'jane'],
+      ['before 1700', ['Don Quijote', 'The Odyssey'], 'Until 1699', ''], // a book without a year is not from before
+      ['since 1967', ['Cien años de soledad', 'It', 'Norwegian Wood'], 'Since 1967', ''],
+    ] as const) {
+      await searchField(page).fill(words);
+      await waitUntil(async () => (await titles(page)).toSorted().join() === books.join());
+      await page.getByRole('button', { name: chip, pressed: true }).click();
+      await waitUntil(async () => (await searchField(page).inputValue()) === others);
+      await page.getByRole('button', { name: chip }).waitFor({ state: 'hidden' });
+    }
+  });
+
+  test('the orders of a library: last names, titles without their article, unknown years last', async (context) => {
+    const { page } = await openCatalogue(context);
+    const order = page.getByRole('combobox', { name: 'Order' });
+    for (const [label, first, last] of [
+      ['Author’s last name', 'Emma', 'Beowulf'],
+      ['Title without its article', 'Beowulf', 'Pride and Prejudice'],
+      ['Oldest first', 'The Odyssey', 'Beowulf'],
+      ['Latest year first', 'Norwegian Wood', 'Beowulf'],
+    ] as const) {
+      await order.selectOption(label);
+      await waitUntil(async () => {
+        const all = await titles(page);
+        return all[0] === first && all.at(-1) === last;
+      });
+    }
   });
 
   test('chips: the newest first, and the books that lack a year or an author', async (context) => {

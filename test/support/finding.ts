@@ -126,7 +126,8 @@ export function found(books: readonly Known[], search: Search): readonly Known[]
       keys.author.startsWith(search.author_starts_with?.key ?? '') &&
       year === (search.year ?? year) &&
       year >= (search.year_gte ?? year) &&
-      year <= (search.year_lte ?? year)
+      year <= (search.year_lte ?? year) &&
+      (year !== 0 || (search.year_gte === undefined && search.year_lte === undefined))
     );
   });
   if (sort !== undefined || q === undefined) return matching;
