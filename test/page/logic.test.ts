@@ -61,7 +61,7 @@ test('the last word may be incomplete; a year among the words is one if no text 
     ['austen ', [{ q: 'austen' }]],
     ['emma 1815', [{ q: 'emma 1815*' }, { q: 'emma*', year: 1815 }]],
     ['emma 1810-1820 ', [{ q: 'emma*', year_gte: 1810, year_lte: 1820 }, { q: 'emma 1810-1820' }]],
-    ['1810–20', [{ q: '', year_gte: 1810, year_lte: 1820 }, { q: '1810–20*' }]],
+    ['1810–20', [{ q: '', year_gte: 1810, year_lte: 1820 }, { q: '1810–20' }]],
     ['before 1900', [{ q: '', year_lte: 1899 }, { q: 'before 1900*' }]],
     ['dickens until 1850', [{ q: 'dickens*', year_lte: 1850 }, { q: 'dickens until 1850*' }]],
     ['after ١٩٠٠', [{ q: '', year_gte: 1901 }, { q: 'after ١٩٠٠*' }]],
