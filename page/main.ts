@@ -34,6 +34,13 @@ const undo = new Undo(session, log);
 const edits = new Edits(session, shelf, log, undo);
 const place = new Place(shelf);
 
+/** In a low window, the list has the room of the head (frame.css), once it is scrolled and until the head is used. */
+function showHead(isShown = true): void {
+  document.documentElement.classList.toggle('scrolled', !isShown);
+}
+for (const part of document.querySelectorAll('.bar, .line'))
+  part.addEventListener('focusin', () => showHead());
+
 /** Without a log, a person is asked before. */
 async function remove(book: Book): Promise<void> {
   find('#final-question').replaceChildren(...sentence`This is final. Delete “${titleOf(book)}”?`);
@@ -81,7 +88,7 @@ const grid = new Grid(root, shelf, {
   settle: (book) => edits.settle(book),
   type: () => shown.stray(),
   moved: (first, isLong) => {
-    document.documentElement.classList.toggle('scrolled', first > 0);
+    showHead(first === 0);
     place.move(first, isLong);
   },
 });
@@ -156,6 +163,7 @@ const actions = {
   explain: () => find<HTMLDialogElement>('#keys').showModal(),
   'log-out': () => void session.logOut(),
   search: () => {
+    showHead();
     words.focus();
     words.select();
   },
