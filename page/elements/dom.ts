@@ -13,6 +13,7 @@ export function find<Found extends Element = HTMLElement>(
 /** A dialog that closes gives the focus back; Chromium then lets nobody type until the field is focused again. */
 export function refocus(): void {
   const field = document.activeElement;
+  if (field === document.body || field?.checkVisibility() === false) find('#words').focus(); // what opened it is gone
   if (!(field instanceof HTMLInputElement)) return;
   field.blur();
   field.focus();

@@ -8,7 +8,7 @@ import type { Shelf } from './shelf.ts';
 import { ALL, isRange, searchesOf, type View, type Years, yearsIn } from './view.ts';
 
 /** Milliseconds after a change before it is counted again what is missing. */
-const COUNT_PAUSE = 500;
+const COUNT_PAUSE = 200;
 
 const LACKING = { 'no-year': 'without a year', 'no-author': 'without an author' } as const;
 
@@ -46,7 +46,11 @@ export class Chips {
   /** Shows which chips a view has pressed. One that tells a number has that of the books found. */
   draw(view: View, { isCounted, count, shown }: Pick<Shelf, 'isCounted' | 'count' | 'shown'>): void {
     const { words, order, isAuthorless, event } = view;
-    if (words !== this.#shown.words || event !== this.#shown.event) this.countSoon();
+    if (words !== this.#shown.words || event !== this.#shown.event) {
+      this.#missing['no-year'] = 0; // those of other books
+      this.#missing['no-author'] = 0;
+      this.countSoon();
+    }
     this.#shown = view;
     if (view.year === 0 && isCounted) this.#setMissing('no-year', count.found);
     if (isAuthorless && isCounted) this.#setMissing('no-author', count.found);

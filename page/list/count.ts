@@ -13,11 +13,12 @@ const name = document.title;
 /**
  * @param isLate whether other books are wanted, which cannot be asked for now.
  * @param isSaid whether a screen reader says a change of it.
+ * @param isMaking whether the service makes the index without which it finds and sorts nothing.
  */
 export function showCount(
   { count: { found, deleted, changed }, isCounted, unindexed }: Shelf,
   view: View,
-  { isLate, isSaid }: { readonly isLate: boolean; readonly isSaid: boolean },
+  { isLate, isSaid, isMaking }: Readonly<Record<'isLate' | 'isSaid' | 'isMaking', boolean>>,
 ): void {
   const number = isCounted ? counted(found, 'book') : `More than ${counted(found, 'book')}`;
   const left = [deleted && `${numberText(deleted)} deleted`, changed && `${numberText(changed)} changed`];
@@ -29,6 +30,9 @@ export function showCount(
   document.title = view.words === '' ? name : `${view.words} – ${name}`;
   late.hidden = unindexed === 0;
   const books = unindexed === 1 ? 'Some books' : `About ${counted(unindexed, 'book')}`;
-  late.textContent =
-    unindexed === 0 ? '' : `${books} cannot be found yet: the catalogue is still indexing them.`;
+  const missing = isMaking
+    ? 'Searches and orders have to wait: the catalogue is still indexing its books.'
+    : `${books} cannot be found yet: the catalogue is still indexing them.`;
+  const notice = unindexed === 0 ? '' : missing;
+  if (late.textContent !== notice) late.textContent = notice;
 }

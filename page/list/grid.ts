@@ -131,6 +131,7 @@ export class Grid {
     this.redraw();
     this.#scroll.moveTo(first * this.#rowHeight);
     this.#render();
+    this.#events.moved(this.first, false);
     if (hadFocus) this.focus();
   }
 
@@ -219,6 +220,7 @@ export class Grid {
     else if (top + this.#rowHeight > this.#scroll.top + height)
       this.#scroll.moveTo(top + this.#rowHeight - height);
     this.#render();
+    this.#events.moved(this.first, false);
     this.#rows.get(this.#active.index)?.focus(this.#active.column);
   }
 

@@ -9,9 +9,13 @@ import { correctionOf, isFiltered, type View } from './view.ts';
 
 const EMPTY = [
   'No books yet',
-  'Add the first book, or import a file. Undo removes the examples again.',
+  'Add the first book, or import a file. Import can also undo the examples.',
 ] as const;
 const NOT_FOUND = ['No such books', 'Try fewer letters, or another spelling.'] as const;
+const NOT_IN_PART = [
+  'No such books',
+  'Press the chosen button above the list again to search all books.',
+] as const;
 const NO_EVENT = [
   'No books of this change are here',
   'They were removed since, or the log of changes no longer has it.',
@@ -47,7 +51,10 @@ export class Nothing {
     find('#chips').hidden = isEmpty;
     if (view === undefined) return hadFocus;
     const name = view.words.trim();
-    const [title, advice] = isEmpty ? EMPTY : view.event !== undefined && name === '' ? NO_EVENT : NOT_FOUND;
+    const { event, year, isAuthorless } = view;
+    const isPart = event !== undefined || year !== undefined || isAuthorless;
+    const found = event !== undefined && name === '' ? NO_EVENT : isPart ? NOT_IN_PART : NOT_FOUND;
+    const [title, advice] = isEmpty ? EMPTY : found;
     find('#nothing-title').replaceChildren(...(name === '' ? [title] : sentence`Nothing matches “${name}”`));
     find('#nothing-advice').textContent = advice;
     const add = find('#nothing-add');

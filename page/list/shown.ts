@@ -39,7 +39,9 @@ export class Shown {
   /** Where in its list; undefined is the beginning. */
   #spot: Spot | undefined;
   /** Where the reader was when a key in the list went to the search. */
-  #strayed: { readonly view: View; readonly spot: Spot } | undefined;
+  #strayed: { readonly view: View; readonly spot: Spot; readonly taken: number } | undefined;
+  /** Whether the step back leads to the list. */
+  #returns = false;
   #request = new AbortController();
   #isSearching = false;
   #isAskingForEntries = false;
@@ -49,7 +51,11 @@ export class Shown {
   readonly #grid: Grid;
   readonly #chips: Chips;
   readonly #nothing: Nothing;
-  readonly #steps = new Steps((view, spot) => void this.#showFrom(view, spot));
+  readonly #steps = new Steps((view, spot) => {
+    const returns = this.#returns;
+    this.#returns = false;
+    void this.#showFrom(view, spot).then(() => returns && this.#grid.focus());
+  });
 
   /** @param eventText what an event is called. */
   constructor(
@@ -88,9 +94,11 @@ export class Shown {
       const next = ORDERS.find((known) => known === (isUp ? `-${field}` : field));
       if (next !== undefined) this.show({ ...this.#viewWithWords(), order: next });
     });
-    order.addEventListener('change', () =>
-      this.show({ ...this.#viewWithWords(), order: order.value as Order }),
-    );
+    order.addEventListener('change', () => {
+      this.#steps.want('typing'); // with the keyboard, a person passes through other orders
+      void this.#showFrom({ ...this.#viewWithWords(), order: order.value as Order });
+    });
+    order.addEventListener('blur', () => this.#steps.settle());
   }
 
   get view(): View {
@@ -134,7 +142,7 @@ export class Shown {
 
   /** A character that is typed in the list goes to the search. */
   stray(): void {
-    this.#strayed = { view: this.#view, spot: this.#grid.spot };
+    this.#strayed = { view: this.#view, spot: this.#grid.spot, taken: this.#steps.taken };
     words.focus();
     words.setSelectionRange(words.value.length, words.value.length);
   }
@@ -143,7 +151,7 @@ export class Shown {
   count(isSaid = true): void {
     const isOther = this.#view === ENTRIES ? isFiltered(this.#wanted) : !this.#session.reach.isHere;
     const isLate = this.#wanted !== this.#view && isOther;
-    showCount(this.#shelf, this.#view, { isLate, isSaid });
+    showCount(this.#shelf, this.#view, { isLate, isSaid, isMaking: this.#view === ENTRIES });
     if (this.#nothing.draw(this.#shelf.total === 0 ? this.#view : undefined)) this.#grid.focus();
     this.#chips.draw(this.#view, this.#shelf);
   }
@@ -235,6 +243,7 @@ export class Shown {
   /** Puts a view in the place of the one that is shown. */
   #put(view: View, found: Found, began: number, staysHere: boolean): void {
     const grid = this.#grid;
+    const hadFocus = root.contains(document.activeElement);
     root.ariaBusy = 'false';
     root.classList.remove('slow');
     this.#shelf.show(found);
@@ -245,6 +254,7 @@ export class Shown {
     else grid.restart(view === ENTRIES ? undefined : this.#spot);
     this.#showOrder();
     this.count(!staysHere);
+    if (hadFocus && this.#shelf.total === 0) words.focus();
   }
 
   /** Of the searches for a view, the first that finds books counts. */
@@ -262,7 +272,7 @@ export class Shown {
     order.value = shown;
     find('[value=best]', order).hidden = shown !== 'best' && this.#view.words === '';
     for (const header of root.querySelectorAll<HTMLElement>('[data-field]')) {
-      const isUp = shown.startsWith(`${header.dataset.field}`);
+      const isUp = shown === header.dataset.field;
       const isDown = shown === `-${header.dataset.field}`;
       header.ariaSort = isUp ? 'ascending' : isDown ? 'descending' : 'none';
     }
@@ -271,9 +281,12 @@ export class Shown {
   #key(event: KeyboardEvent): void {
     if (event.key === 'Escape' && this.#strayed !== undefined) {
       event.preventDefault();
-      const { view, spot } = this.#strayed;
+      const { view, spot, taken } = this.#strayed;
       this.#strayed = undefined;
-      void this.#showFrom(view, spot).then(() => this.#grid.focus());
+      if (this.#steps.taken > taken) {
+        this.#returns = true;
+        history.back();
+      } else void this.#showFrom(view, spot).then(() => this.#grid.focus());
     } else if (event.key === 'Escape' && words.value !== '') {
       event.preventDefault();
       this.clear();

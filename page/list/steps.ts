@@ -1,5 +1,5 @@
 // Owns: the page's address, which can be kept and sent, and the steps that the browser's Back undoes: searches, chips, orders. All
-// that is typed until the search is left is one step.
+// that is typed until the search is left is one step, and so are the orders that are chosen one after the other.
 
 import { queryOf, type View, viewOf } from './view.ts';
 
@@ -18,6 +18,8 @@ export class Steps {
   /** The one that leads to the next view; undefined if that is no step of a person, or one back. */
   #next: Step | undefined;
   #latest: Step = 'choice';
+  /** How many steps were taken. */
+  taken = 0;
 
   /** @param goBack shows a view again. */
   constructor(goBack: (view: View, spot: Spot) => void) {
@@ -51,6 +53,7 @@ export class Steps {
     } else {
       history.replaceState(left, '');
       history.pushState(null, '', address);
+      this.taken += 1;
     }
     this.#latest = this.#next ?? this.#latest;
     this.#next = undefined;

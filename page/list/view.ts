@@ -127,34 +127,53 @@ export interface Years {
   readonly others: string;
 }
 
-const YEAR = /(?<!\S)\p{Nd}{4}(?!\S)/gu;
-const FROM_TO = /(?<!\S)(\p{Nd}{3,4})\s?[-–—]\s?(\p{Nd}{2,4})(?!\S)/u;
-const BEFORE_OR_SINCE = /(?<!\S)(before|until|since|after)\s+(\p{Nd}{3,4})(?!\S)/iu;
+// A year may be in quotation marks or brackets, or followed by a sign.
+const [BEGIN, END] = ['(?<![^\\s("“])', '(?![^\\s,.;:)"”])'];
+const YEAR = new RegExp(String.raw`${BEGIN}\p{Nd}{4}${END}`, 'gu');
+const FROM_TO = new RegExp(String.raw`${BEGIN}(\p{Nd}{3,4})\s?[-–—](?:\s?(\p{Nd}{1,4}))?${END}`, 'u');
+const BEFORE_OR_SINCE = new RegExp(
+  String.raw`${BEGIN}(before|until|since|after)\s+(\p{Nd}{3,4})${END}`,
+  'iu',
+);
 
-/** `1605`, `1950-1960`, `1950-60`, `before 1900`, in the digits of any script. */
+/** `1605`, `1950-1960`, `1950-60`, `1950-`, `before 1900`, in the digits of any script. */
 export function yearsIn(words: string): Years | undefined {
-  const years = (written: string, from: number | undefined, to: number | undefined) => {
-    const others = words.replace(written, ' ').replace(/\s+/g, ' ').trim();
+  const years = (
+    { 0: written, index }: RegExpExecArray,
+    from: number | undefined,
+    to: number | undefined,
+  ) => {
+    const rest = `${words.slice(0, index)} ${words.slice(index + written.length)}`
+      .replace(/\s+/g, ' ')
+      .trim();
+    const others = /[\p{L}\p{N}]/u.test(rest) ? rest : '';
     return { ...(from !== undefined && { from }), ...(to !== undefined && { to }), written, others };
   };
-  const [range = '', first = '', last = ''] = FROM_TO.exec(words) ?? [];
-  const from = Number(fold(first));
-  const to = Number(last.length < 3 ? `${fold(first).slice(0, -2)}${fold(last)}` : fold(last));
-  if (range !== '' && from <= to) return years(range, from, to);
-  const [bound = '', side = '', written = ''] = BEFORE_OR_SINCE.exec(words) ?? [];
-  const year = Number(fold(written));
-  switch (side.toLowerCase()) {
-    case 'before':
-      return years(bound, undefined, year - 1);
-    case 'until':
-      return years(bound, undefined, year);
-    case 'since':
-      return years(bound, year, undefined);
-    case 'after':
-      return years(bound, year + 1, undefined);
+  const range = FROM_TO.exec(words);
+  if (range !== null) {
+    const [, first = '', last = ''] = range;
+    const from = Number(fold(first));
+    const to = Number(last.length === 2 ? `${fold(first).slice(0, -2)}${fold(last)}` : fold(last));
+    if (from > 0 && to >= from) return years(range, from, to);
+    if (from > 0 && last.length < 4) return years(range, from, undefined); // its end is still being typed
   }
-  for (const [one] of words.matchAll(YEAR)) {
-    const single = Number(fold(one));
+  const bound = BEFORE_OR_SINCE.exec(words);
+  if (bound !== null) {
+    const [, side = '', written] = bound;
+    const year = Number(fold(written ?? ''));
+    switch (side.toLowerCase()) {
+      case 'before':
+        return years(bound, undefined, year - 1);
+      case 'until':
+        return years(bound, undefined, year);
+      case 'since':
+        return years(bound, year, undefined);
+      case 'after':
+        return years(bound, year + 1, undefined);
+    }
+  }
+  for (const one of words.matchAll(YEAR)) {
+    const single = Number(fold(one[0]));
     if (single >= 1000 && single < 3000) return years(one, single, single);
   }
   return undefined;

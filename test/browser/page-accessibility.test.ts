@@ -312,6 +312,25 @@ describePage('the librarians’ page for everybody', ({ openCatalogue }) => {
     await waitUntil(async () => (await height()) > 190);
     await page.keyboard.press('Control+k');
     await waitUntil(async () => ((await searchField(page).boundingBox())?.width ?? 0) > 100);
+    for (const key of ['ArrowDown', 'Control+End']) await page.keyboard.press(key);
+    await waitUntil(async () => (await height()) > 190);
+    await page.keyboard.press('Control+Home');
+    await waitUntil(async () => (await height()) < 100);
+  });
+
+  test('the focus is not lost when a list of books gives way to none, or a dialog to no button', async (context) => {
+    const { page } = await openCatalogue(context, { books: [], query: '?q=emam' });
+    await page.getByRole('button', { name: 'Show all books' }).click();
+    await page.getByRole('button', { name: 'Try 20 example books' }).click();
+    await page.getByRole('button', { name: 'Import 20 books' }).click();
+    await page.getByRole('button', { name: 'Done' }).click();
+    await focused(searchField(page));
+    await page.keyboard.type('emam');
+    await page.getByRole('button', { name: 'Emma', exact: true }).click();
+    await focused(cell(page, 'Emma', 'title'));
+    await page.goBack();
+    await page.getByText('Did you mean').first().waitFor();
+    await focused(searchField(page));
   });
 
   test('the list reaches the lower edge of a screen of any size', async (context) => {

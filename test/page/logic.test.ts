@@ -66,6 +66,10 @@ test('the last word may be incomplete; a year among the words is one if no text 
     ['dickens until 1850', [{ q: 'dickens*', year_lte: 1850 }, { q: 'dickens until 1850*' }]],
     ['after ١٩٠٠', [{ q: '', year_gte: 1901 }, { q: 'after ١٩٠٠*' }]],
     ['1950-1940 ', [{ q: '1950-1940' }]],
+    ['1840-', [{ q: '', year_gte: 1840 }, { q: '1840-' }]],
+    ['“1840-1850”, emma ', [{ q: '“ ”, emma*', year_gte: 1840, year_lte: 1850 }, { q: '“1840-1850”, emma' }]],
+    ['0000-0000 ', [{ q: '0000-0000' }]],
+    ['11838 1838 ', [{ q: '11838 1838' }, { q: '11838*', year: 1838 }]],
   ] as const) {
     const found = searchesOf({ words, order: 'title' });
     const expected = searches.map((search) => ({ ...search, sort: 'title' }));
