@@ -318,7 +318,7 @@ describePage('the librarians’ page for everybody', ({ openCatalogue }) => {
     await waitUntil(async () => (await height()) < 100);
   });
 
-  test('the focus is not lost when a list of books gives way to none, or a dialog to no button', async (context) => {
+  test('the focus is not lost when no books are found any more, or the button that opened a dialog is gone', async (context) => {
     const { page } = await openCatalogue(context, { books: [], query: '?q=emam' });
     await page.getByRole('button', { name: 'Show all books' }).click();
     await page.getByRole('button', { name: 'Try 20 example books' }).click();
