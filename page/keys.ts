@@ -14,13 +14,10 @@ type Keys = Record<'search' | 'undo' | 'redo' | 'add' | 'log' | 'history' | 'exp
 export function listenToKeys(keys: Keys): void {
   leaveKeysToInputMethods();
   keepUndoInField();
-  /** Whether something was typed in the search since it has the focus: the field undoes that. */
+  /** Whether something was typed in the search: the field undoes that. */
   let isTyped = false;
   addEventListener('input', ({ target }) => {
     isTyped ||= isSearch(target);
-  });
-  addEventListener('focusout', ({ target }) => {
-    if (isSearch(target)) isTyped = false;
   });
   addEventListener('keydown', (event) => {
     if (document.querySelector('dialog[open]') !== null || isWithAltGr(event)) return;
