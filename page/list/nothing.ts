@@ -65,7 +65,7 @@ export class Nothing {
     return false;
   }
 
-  /** Asks the service what was meant by the words of the view that finds nothing. */
+  /** Asks the service which words were meant in the view that finds nothing. */
   async suggest(signal: AbortSignal): Promise<void> {
     const correction = this.#view && correctionOf(this.#view);
     if (correction === undefined) return;

@@ -126,7 +126,11 @@ async function loadAssets(name: string): Promise<ReadonlyMap<string, Asset>> {
   const named = await Promise.all(
     files.map((file) =>
       file.path === '/' && name !== NAME
-        ? fileOf('/', file.type, file.text.replaceAll(NAME, escapeHtml(name)))
+        ? fileOf(
+            '/',
+            file.type,
+            file.text.replaceAll(NAME, () => escapeHtml(name)),
+          )
         : file,
     ),
   );

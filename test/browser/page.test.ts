@@ -203,7 +203,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     assert.equal(await searchField(page).inputValue(), 'the');
   });
 
-  test('Back undoes what was typed, a chip and an order, one at a time, and leads back to the place in the list; Forward does them again', async (context) => {
+  test('Back undoes typing, a chip and an order, one at a time, and leads back to the place in the list; Forward does them again', async (context) => {
     const many = Array.from({ length: 300 }, (_, at) => ({ title: `Z ${at}`, author: `Z ${at}`, year: 1 }));
     const { page } = await openCatalogue(context, { books: [...BOOKS, ...many] });
     const first = () => page.getByRole('row').nth(1).textContent();
@@ -248,7 +248,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     await shown(page, BY_AUTHOR);
   });
 
-  test('a slip that finds nothing: the page asks what was meant, and searches for it', async (context) => {
+  test('a slip that finds nothing: the page asks which words were meant, and searches for them', async (context) => {
     const { page } = await openCatalogue(context);
     await searchField(page).fill('tolkein 1937');
     await page.getByRole('heading', { name: 'Nothing matches “tolkein 1937”' }).waitFor();

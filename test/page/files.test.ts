@@ -65,13 +65,15 @@ describe('the files of the page', () => {
   });
 
   test('rule 34: the page has the name of the library, as a text, in every coding', async (context) => {
-    const own = await startTestService(await SQLITE.freshUrl(), { LIBRARY_NAME: '<b>Bücherei & 図書館</b>' });
+    const own = await startTestService(await SQLITE.freshUrl(), {
+      LIBRARY_NAME: "<b>Bücherei $& $$' 図書館</b>",
+    });
     context.after(() => own.stop());
-    const written = '&#60;b&#62;Bücherei &#38; 図書館&#60;/b&#62;';
+    const written = '&#60;b&#62;Bücherei $&#38; $$&#39; 図書館&#60;/b&#62;';
     const { body, headers } = await get('/', '', pageOf(own));
     const text = Buffer.from(body, 'latin1').toString();
     assert.equal(text.split(written).length, 4); // title, head and login
-    assert.equal(text.replaceAll(written, 'Book catalogue'), Buffer.from(index, 'latin1').toString());
+    assert.equal(text.split(written).join('Book catalogue'), Buffer.from(index, 'latin1').toString());
     assert.notEqual(headers.etag, (await get('/')).headers.etag);
     const zipped = await get('/', 'accept-encoding: gzip\r\n', pageOf(own));
     assert.equal(gunzipSync(Buffer.from(zipped.body, 'latin1')).toString(), text);
