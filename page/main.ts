@@ -188,7 +188,7 @@ document.addEventListener('click', ({ target }) => {
 
 listenToKeys(actions);
 
-document.addEventListener('close', refocus, true);
+document.addEventListener('close', ({ target }) => target !== find('#login') && refocus(), true); // the login has done so
 
 followThemeButtons();
 if (matchMedia('(pointer: fine)').matches) words.focus();

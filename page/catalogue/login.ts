@@ -66,7 +66,7 @@ export async function askToLogIn(door: Door, reason: string, started: Promise<un
   isNeeded = false;
   password.value = ''; // the field is in the page
   dialog.close();
-  refocus(); // at once: the person may still be typing
+  refocus(); // at once: at the event, a frame later, the person may be typing
 }
 
 function explain({ status, message, retryAfter }: Answered, door: Door): string {
