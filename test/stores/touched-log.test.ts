@@ -82,7 +82,7 @@ for (const store of STORES) {
   async function begin({ client }: RunningService): Promise<string> {
     for (const title of ['First', 'Second', 'Third']) await client.create({ title });
     await client.request('PUT', '/book/2', { body: { year: 1 } });
-    return nextOf(await client.request('GET', '/changes'));
+    return nextOf(await client.request('GET', '/changes?cursor=now'));
   }
 
   async function assertBegunAgain(client: Client, path: string): Promise<void> {
@@ -106,7 +106,7 @@ for (const store of STORES) {
         await waitUntil(async () => (await running.client.request('GET', '/books?q=changed')).status === 200);
         assert.deepEqual(await found(running.client, 'changed'), [1]);
         await assertBegunAgain(running.client, path);
-        const again = nextOf(await running.client.request('GET', '/changes'));
+        const again = nextOf(await running.client.request('GET', '/changes?cursor=now'));
         await running.client.request('PUT', '/book/3', { body: { title: 'Later' } });
         const later = await running.client.request('GET', again);
         assert.deepEqual([later.status, later.data.length], [200, 1]);
