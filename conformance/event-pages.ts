@@ -1,8 +1,8 @@
 // Owns: the pages of events and of their books, in their right form, and runs of changes that a rule has made.
 
 import type { Answer } from './answers.ts';
-import { put, remove } from './changes.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
+import { put, remove } from './log.ts';
 import { limitOf, nextOf, TIME } from './pages.ts';
 import type { Book, Service } from './service.ts';
 import { newestStateOf } from './undo.ts';

@@ -2,7 +2,6 @@
 // books meanwhile, so a run is taken back only if it has none of theirs.
 // Does not: check the 5 minutes and the day that end a run.
 
-import { history, put, refuseOthers } from './changes.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
 import {
   booksOf,
@@ -17,6 +16,7 @@ import {
   readBooks,
   readEvents,
 } from './event-pages.ts';
+import { history, put, refuseOthers } from './log.ts';
 import { expectHead, expectRefused, TIME } from './pages.ts';
 import { ofLog, type Rule } from './rule.ts';
 import type { Book } from './service.ts';

@@ -3,10 +3,11 @@
 import { BODIES } from './bodies.ts';
 import { CHANGES, HISTORIES } from './changes.ts';
 import { CONDITIONS } from './conditions.ts';
-import { ANY_REQUEST, CREATE, GATE, GUESSING, LIST, LOGIN, READ, REMOVE, UPDATE } from './endpoints.ts';
+import { ANY_REQUEST, CREATE, GATE, LIST, READ, REMOVE, UPDATE } from './endpoints.ts';
 import { EVENTS_OF_LOG } from './events.ts';
 import { FINDING } from './finding.ts';
 import { IMPORTS } from './imports.ts';
+import { GUESSING, LOGIN } from './login.ts';
 import { KEYS_OF_REQUESTS, MANY } from './once.ts';
 import { RACES } from './racing.ts';
 import type { Rule } from './rule.ts';

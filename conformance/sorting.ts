@@ -1,7 +1,7 @@
 // Owns: the orders of rule F9 that no key has as it is. The rule stores books whose titles share a word that no other book has.
 
 import { expectEqual } from './complaint.ts';
-import { expectToFind, markOf, walk } from './finding.ts';
+import { expectToFind, markOf, walk } from './found.ts';
 import { full, type Rule } from './rule.ts';
 
 const BOOKS = [

@@ -4,8 +4,8 @@
 import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import type { Answer } from './answers.ts';
-import { history, put, remove, type State } from './changes.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
+import { history, put, remove, type State } from './log.ts';
 import { theOnly, together } from './racing.ts';
 import { ofLog, type Rule } from './rule.ts';
 import type { Book, Service } from './service.ts';
