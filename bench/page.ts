@@ -16,8 +16,17 @@ import { COMMAND } from '../test/support/repository.ts';
 import { writeBooksFile } from './books-file.ts';
 import { Catalogue } from './catalogue.ts';
 import { untilIndexed } from './find.ts';
+import {
+  type Figure,
+  figureOf,
+  framesOf,
+  type Measurement,
+  report,
+  rounded,
+  STORES,
+} from './page-figures.ts';
 import { runToEnd, startService } from './processes.ts';
-import { progress, table } from './report.ts';
+import { progress } from './report.ts';
 import { openPostgresTransfers, openSqliteTransfers, type TransferStore } from './transfer-stores.ts';
 
 const HELP = `Usage: npm run bench:page -- [options]
@@ -30,9 +39,6 @@ const HELP = `Usage: npm run bench:page -- [options]
 
 It needs Chromium: apt-get install chromium, or CHROMIUM=<path>.
 `;
-
-const STORES = ['SQLite', 'PostgreSQL'] as const;
-type StoreName = (typeof STORES)[number];
 
 const WATCH = fileURLToPath(new URL('./page-watch.js', import.meta.url));
 
@@ -52,22 +58,6 @@ const TIMED_STEPS = 300;
 /** Every so many books, one has no year, and every so many, one no author. */
 const YEARLESS = 500;
 const AUTHORLESS = 3000;
-
-/** One line of the results. */
-interface Figure {
-  readonly name: string;
-  readonly value: number;
-  /** The largest value, where there are several and `value` is their median. */
-  readonly worst?: number;
-  /** The largest value that is good. */
-  readonly goal?: number;
-}
-
-interface Measurement {
-  readonly store: StoreName;
-  readonly books: number;
-  readonly figures: readonly Figure[];
-}
 
 const { values: options } = parseArgs({
   options: {
@@ -217,7 +207,7 @@ class PageBench {
     const firstPaint = await page.evaluate(
       "performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000",
     );
-    await page.getByLabel('Name').fill('bench');
+    await page.getByRole('textbox', { name: 'Name' }).fill('bench');
     await page.getByLabel('Password').fill('bench');
     const shown = page.evaluate('watch.shownAfterInput("")');
     await page.getByRole('button', { name: 'Log in' }).click();
@@ -393,48 +383,6 @@ async function timeFrames(page: Page, work: () => Promise<void>): Promise<readon
   await page.evaluate('watch.startFrames()');
   await work();
   return (await page.evaluate('watch.stopFrames()')) as readonly number[];
-}
-
-function framesOf(kind: string, frames: readonly number[]): Figure[] {
-  const sorted = frames.toSorted((one, other) => one - other);
-  const at = (share: number) => sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
-  return [
-    { name: `frame while scrolling by ${kind}, ms`, value: at(0.5), goal: 17 },
-    { name: `95th percentile by ${kind}, ms`, value: at(0.95) },
-  ];
-}
-
-/** @param values the median is the figure. */
-function figureOf(name: string, values: readonly number[], goal?: number): Figure {
-  const sorted = values.toSorted((one, other) => one - other);
-  return {
-    name,
-    value: sorted[sorted.length >> 1] ?? Number.NaN,
-    worst: sorted.at(-1) ?? Number.NaN,
-    ...(goal !== undefined && { goal }),
-  };
-}
-
-function report(measurements: readonly Measurement[]): void {
-  const [first] = measurements;
-  if (first === undefined) return;
-  const head = measurements.map(({ store, books }) => `${store}, ${books.toLocaleString('en-US')}`);
-  const rows = first.figures.map(({ name, goal }, row) => {
-    const figures = measurements.map(({ figures }) => figures[row] as Figure);
-    const isMet = figures.every(({ value }) => rounded(value) <= (goal ?? 0));
-    const verdict = goal === undefined ? ['', ''] : [`≤ ${goal}`, isMet ? 'met' : 'missed'];
-    return [name, ...figures.map(textOf), ...verdict];
-  });
-  table(['', ...head, 'goal', ''], rows);
-}
-
-function textOf({ value, worst }: Figure): string {
-  return worst === undefined ? `${rounded(value)}` : `${rounded(value)} (${rounded(worst)})`;
-}
-
-/** To three digits. */
-function rounded(value: number): number {
-  return Number(value.toPrecision(3));
 }
 
 if (options.help) process.stdout.write(HELP);
