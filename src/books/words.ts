@@ -109,7 +109,7 @@ export function termsOf(query: string): readonly Term[] {
 /**
  * The last word of a text as it is written: `obrien` of `O'Brien`, two parts of its key, after `position` others.
  * @param leftOut words that are no last word.
- * @returns undefined if there is none.
+ * @returns undefined for a text without such a word.
  */
 export function lastToken(
   text: string,

@@ -73,7 +73,7 @@ export class PostgresFinder implements BookSearch {
   readonly page: SearchIndex<Search, Page> = (search, ...times) =>
     this.#search((index) => findPage(search, index), !isOfAllById(search), ...times);
 
-  /** On Citus there are none: the statement that looks up words was not tried there. */
+  /** Never any on Citus: the statement that looks up words was not tried there. */
   readonly suggestions: SearchIndex<Misspelt, Suggestions> = (search, deadline, most) => {
     const find = async (index: SearchableIndex) => {
       if (this.#keeper === undefined) return NOTHING;
