@@ -180,6 +180,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await openLog(page, 'Undo of 120 books');
     const trouble = dialog(page).getByRole('alert').getByText('The catalogue does not answer.');
     const tryAgain = async (name: string) => {
+      await dialog(page).getByRole('button', { name, exact: true }).waitFor(); // the part before is read
       fails = true;
       await press(page, name);
       await trouble.waitFor();
