@@ -19,6 +19,7 @@ const LIMITS = {
     indexStatement indexLock indexStep describe bulkLock`,
   standby: 'snapshot connect firstChunk',
   service: 'grace answer',
+  imports: 'answer',
   workers: 'lastResort answer',
   admin: 'ready request',
   commands: 'ready lastResort',
