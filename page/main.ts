@@ -1,19 +1,20 @@
 // Owns: the parts of the page and what connects them.
 
 import type { Book, BookChanges } from '../client/src/book.ts';
+import { Imports } from './catalogue/imports.ts';
 import { Log } from './catalogue/log.ts';
+import { Complaint } from './catalogue/persist.ts';
+import { loading } from './catalogue/program.ts';
 import { Session } from './catalogue/session.ts';
 import { BookDialog } from './changes/book-dialog.ts';
 import { readFields } from './changes/book-fields.ts';
 import { Edits } from './changes/edits.ts';
 import { Undo } from './changes/undo.ts';
 import { ask, find, refocus, sentence } from './elements/dom.ts';
+import { isField } from './elements/keyboard.ts';
 import { announce, show as showMessage } from './elements/messages.ts';
 import { FIELD_NAMES, titleOf } from './elements/text.ts';
 import { followThemeButtons } from './elements/theme.ts';
-import { ExportDialog } from './export/dialog.ts';
-import { ImportDialog } from './import/dialog.ts';
-import { exampleFile } from './import/examples.ts';
 import { listenToKeys } from './keys.ts';
 import { Grid } from './list/grid.ts';
 import { Place } from './list/place.ts';
@@ -94,11 +95,26 @@ const grid = new Grid(root, shelf, {
 });
 const shown = new Shown(session, shelf, grid, eventText);
 
-const importDialog = new ImportDialog(session, undo, () => {
-  others.skip();
-  shown.reload();
+const { reach } = session;
+const importDialog = loading(reach, 'import.js', ({ ImportDialog }: typeof import('./import/dialog.ts')) => {
+  return new ImportDialog(new Imports(session), undo, () => {
+    others.skip();
+    shown.reload();
+  });
 });
-const exportDialog = new ExportDialog(session);
+const exportDialog = loading(reach, 'export.js', ({ ExportDialog }: typeof import('./export/dialog.ts')) => {
+  return new ExportDialog(session);
+});
+
+/** Opens a dialog once it is loaded. */
+async function open<Dialog>(load: () => Promise<Dialog>, work: (dialog: Dialog) => void): Promise<void> {
+  try {
+    work(await load());
+  } catch (error) {
+    if (!(error instanceof Complaint)) throw error;
+    showMessage(error.message);
+  }
+}
 
 const whatChanged = new WhatChanged(log, undo, change, (event) =>
   shown.show({ ...ALL, order: shown.view.order, event: `${event}` }),
@@ -134,9 +150,9 @@ undo.onTakenBack = (id, book, changes) => {
 shown.onBooks = (began) => edits.forgetGone(began);
 session.onEnd = () => others.stop();
 session.onLogOut = () => undo.forget();
-session.reach.onNoAnswer = () => void shown.showEntries();
-session.reach.onChange = () => {
-  const { isHere, trouble } = session.reach;
+reach.onNoAnswer = () => void shown.showEntries();
+reach.onChange = () => {
+  const { isHere, trouble } = reach;
   const away = find('#away');
   away.hidden = isHere;
   if (!isHere) root.classList.remove('slow'); // the list is all that there is to read for now
@@ -152,13 +168,13 @@ session.reach.onChange = () => {
 const actions = {
   add: () => bookDialog.add(shelf.total === 0 ? shown.view.words.trim() : ''),
   all: () => shown.clear(),
-  import: () => importDialog.open(),
-  examples: () => importDialog.open(exampleFile()),
-  export: () =>
-    exportDialog.open(
-      isFiltered(shown.view) ? shelf.shown : undefined,
-      shelf.isCounted ? shelf.total : undefined,
-    ),
+  import: () => open(importDialog, (dialog) => dialog.open()),
+  examples: () => open(importDialog, (dialog) => dialog.openExamples()),
+  export: () => {
+    const search = isFiltered(shown.view) ? shelf.shown : undefined;
+    const count = shelf.isCounted ? shelf.total : undefined;
+    void open(exportDialog, (dialog) => dialog.open(search, count));
+  },
   log: () => log.isOff || whatChanged.open(),
   explain: () => find<HTMLDialogElement>('#keys').showModal(),
   'log-out': () => void session.logOut(),
@@ -187,6 +203,19 @@ document.addEventListener('click', ({ target }) => {
 });
 
 listenToKeys(actions);
+
+// A file may be dropped anywhere, a text into fields.
+for (const type of ['dragover', 'drop'] as const) {
+  document.addEventListener(type, (event) => {
+    const isFile = event.dataTransfer?.types.includes('Files') === true;
+    if (isFile || !isField(event.target)) event.preventDefault();
+  });
+}
+document.addEventListener('drop', ({ dataTransfer }) => {
+  const file = dataTransfer?.files[0];
+  const isForImport = (document.querySelector('dialog[open]')?.id ?? 'import') === 'import';
+  if (file !== undefined && isForImport) void open(importDialog, (dialog) => dialog.open(file));
+});
 
 document.addEventListener('close', ({ target }) => target !== find('#login') && refocus(), true); // the login has done so
 

@@ -3,16 +3,15 @@
 // Does not: store anything before a person has seen the check.
 
 import type { ImportInShort, ImportReport } from '../../client/src/book-catalogue.ts';
-import { type Going, Imports, type Options } from '../catalogue/imports.ts';
+import type { Going, Imports, Options } from '../catalogue/imports.ts';
 import { Complaint } from '../catalogue/persist.ts';
-import type { Session } from '../catalogue/session.ts';
 import type { Undo } from '../changes/undo.ts';
 import { button, find, icon, make, warning } from '../elements/dom.ts';
-import { isField } from '../elements/keyboard.ts';
 import { show as showMessage } from '../elements/messages.ts';
 import { type Progress, ProgressView } from '../elements/progress.ts';
 import { counted, numberText } from '../elements/text.ts';
 import { CheckStep } from './check.ts';
+import { exampleFile } from './examples.ts';
 import { RecentImports } from './recent.ts';
 import { recordsOf, saveRefused } from './refused.ts';
 
@@ -39,8 +38,8 @@ export class ImportDialog {
   #work = new AbortController();
 
   /** @param onStored is called when books were added. */
-  constructor(session: Session, undo: Undo, onStored: () => void) {
-    this.#imports = new Imports(session);
+  constructor(imports: Imports, undo: Undo, onStored: () => void) {
+    this.#imports = imports;
     this.#undo = undo;
     this.#onStored = onStored;
     const dialog = this.#dialog;
@@ -53,24 +52,8 @@ export class ImportDialog {
     dialog.addEventListener('close', () => {
       if (!dialog.open) this.#end(); // else it was opened again before this event
     });
-    this.#listenToDrops();
     addEventListener('beforeunload', (event) => {
       if (this.#check?.hasCorrections) event.preventDefault();
-    });
-  }
-
-  /** A file may be dropped anywhere, a text into fields. */
-  #listenToDrops(): void {
-    for (const type of ['dragover', 'drop'] as const) {
-      document.addEventListener(type, (event) => {
-        const isFile = event.dataTransfer?.types.includes('Files') === true;
-        if (isFile || !isField(event.target)) event.preventDefault();
-      });
-    }
-    document.addEventListener('drop', ({ dataTransfer }) => {
-      const file = dataTransfer?.files[0];
-      const dialog = document.querySelector('dialog[open]') ?? this.#dialog;
-      if (file !== undefined && dialog === this.#dialog) this.open(file);
     });
   }
 
@@ -80,6 +63,10 @@ export class ImportDialog {
     const recent = this.#dialog.open && file === undefined ? undefined : this.#chooseFile();
     if (!this.#dialog.open) this.#dialog.showModal();
     if (file !== undefined) void this.#read(file, recent);
+  }
+
+  openExamples(): void {
+    this.open(exampleFile());
   }
 
   #mayLeave(): boolean {

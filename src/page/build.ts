@@ -1,4 +1,4 @@
-// Owns: building the librarians' page: a program, a style sheet and index.html, by esbuild.
+// Owns: building the librarians' page: its programs, a style sheet and index.html, by esbuild.
 // Does not: run in an installation that has the page of its sources; the single executable and the image lack esbuild.
 
 import { createHash } from 'node:crypto';
@@ -32,9 +32,11 @@ export interface PageFile {
 
 const INDEX = 'page/index.html';
 
-/** What is built, by the name of its file; paths in the project. */
+/** Built files, by their names, from paths in the project. `main` loads `import` and `export` when their dialogs are opened. */
 const ENTRIES = {
   main: 'page/main.ts',
+  import: 'page/import/dialog.ts',
+  export: 'page/export/dialog.ts',
   page: 'page/styles.css',
   slash: 'page/slash.ts',
 };

@@ -128,6 +128,28 @@ describePage('the librarians’ page in trouble', ({ openCatalogue }) => {
     assert.deepEqual(complaints(), []);
   });
 
+  test('a dialog that cannot be loaded: the page says why, and a person tries again', async (context) => {
+    let fate = 'lost';
+    const { page } = await openCatalogue(context, {
+      front: (incoming, _, forward) => {
+        const { url = '' } = incoming;
+        if (fate === 'old') incoming.url = url.replace(/^\/v\/\w+\/import/, '/v/0/import');
+        if (fate === 'lost' && url.includes('/import.js')) incoming.socket.destroy();
+        else forward();
+      },
+    });
+    const open = page.getByRole('button', { name: 'Import', exact: true });
+    await open.click();
+    await said(page, 'The catalogue does not answer. Try again in a moment.');
+    await away(page).waitFor({ state: 'hidden' }); // its next probe was answered
+    fate = 'old';
+    await open.click();
+    await said(page, 'This page is older than the catalogue. Reload it.');
+    fate = '';
+    await open.click();
+    await page.getByRole('dialog', { name: 'Import books' }).waitFor();
+  });
+
   test('an answer that was under way when the network went does not hide that it is gone', async (context) => {
     let release: (() => void) | undefined;
     const { page } = await openCatalogue(context, {

@@ -19,6 +19,9 @@ const POLICY = {
 
 const MAIN = 'main.js';
 
+/** What it loads when a person needs it. */
+const LATER = ['import.js', 'export.js'];
+
 describe('the files of the page', () => {
   let service: RunningService;
   let index: string;
@@ -40,20 +43,19 @@ describe('the files of the page', () => {
     return answer as RawAnswer;
   }
 
-  test('rule 34: index.html leads to a program and its styles, in one version and by relative URLs alone', async () => {
+  test('rule 34: index.html leads to a program, what that loads later, and its styles, in one version and by relative URLs alone', async () => {
     const urls = [...index.matchAll(/ (?:href|src)="([^"#]+)"/g)]
       .map(([, url = '']) => `/${url}`)
       .filter((url) => !url.startsWith('/data:'));
     assert.deepEqual(urls, [`/${slash}`, `${version}page.css`, `${version}${MAIN}`]);
-    const [program = '', style = ''] = await Promise.all(
-      [MAIN, 'page.css'].map(async (file) => (await get(`${version}${file}`)).body),
-    );
-    assert.ok(
-      !/(?:^|[;}])import["{*]|(?<!async |\.)\bimport\(|\bfrom"/.test(program),
-      'the program needs another file',
-    );
-    assert.ok(!/\beval\(|\bnew Function\b|\bnew Worker\b|sourceMappingURL/.test(program));
+    const style = (await get(`${version}page.css`)).body;
     assert.ok(!/@import|url\((?!["']?data:)/.test(style), 'the styles need another file');
+    for (const file of [MAIN, ...LATER]) {
+      const program = (await get(`${version}${file}`)).body;
+      assert.ok(!/(?:^|[;}])import["{*]|\bfrom"/.test(program), `${file} needs another file`);
+      assert.equal(program.match(/(?<!async |\.)\bimport\(/g)?.length ?? 0, file === MAIN ? 1 : 0, file);
+      assert.ok(!/\beval\(|\bnew Function\b|\bnew Worker\b|sourceMappingURL/.test(program), file);
+    }
   });
 
   test('rule 34: the script that adds the slash to the address has the address of the page, and a query', async () => {
@@ -103,7 +105,9 @@ describe('the files of the page', () => {
       ['/', 'text/html', 'no-cache'],
       [`/${slash}`, 'text/javascript', 'max-age=31536000, immutable'],
       [`${version}page.css`, 'text/css', 'max-age=31536000, immutable'],
-      [`${version}${MAIN}`, 'text/javascript', 'max-age=31536000, immutable'],
+      ...[MAIN, ...LATER].map(
+        (file) => [`${version}${file}`, 'text/javascript', 'max-age=31536000, immutable'] as const,
+      ),
     ] as const) {
       const own = { 'content-type': `${type}; charset=utf-8`, 'cache-control': kept };
       assert.deepEqual(await headersOf(path), { ...POLICY, ...EVERY, ...own }, path);
