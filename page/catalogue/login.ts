@@ -2,7 +2,7 @@
 // Does not: keep the password, or close before there is a session, started here or in another tab.
 
 import { find, refocus } from '../elements/dom.ts';
-import { counted } from '../elements/text.ts';
+import { counted } from '../texts/english.ts';
 import type { Answered } from './upload.ts';
 
 /** The dialog does not close after this answer: the browser, or a proxy, has not kept the cookie of the session. */

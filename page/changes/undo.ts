@@ -10,7 +10,8 @@ import type { Session } from '../catalogue/session.ts';
 import { sentence } from '../elements/dom.ts';
 import { show } from '../elements/messages.ts';
 import { keep, kept } from '../elements/storage.ts';
-import { counted, numberText, titleOf } from '../elements/text.ts';
+import { titleOf } from '../elements/text.ts';
+import { counted, numberText } from '../texts/english.ts';
 
 /** An action of a person. */
 interface Done {

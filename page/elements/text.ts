@@ -4,6 +4,7 @@ import type { Book, NewBook } from '../../client/src/book.ts';
 import type { BookFields } from '../../src/books/book.ts';
 import { APOSTROPHES, fold, QUOTES } from '../../src/books/folding.ts';
 import type { Term } from '../../src/books/words.ts';
+import { yearText } from '../texts/english.ts';
 import { make } from './dom.ts';
 
 export type Field = keyof BookFields;
@@ -25,27 +26,6 @@ export const FIELDS = Object.keys(FIELD_NAMES) as readonly Field[];
 /** One value for each field. */
 export function byField<Value>(make: (field: Field) => Value): Readonly<Record<Field, Value>> {
   return Object.fromEntries(FIELDS.map((field) => [field, make(field)])) as Record<Field, Value>;
-}
-
-/** Of the words of the page: numbers and times are written as they are. */
-export const LANGUAGE = 'en-GB';
-
-const NUMBERS = new Intl.NumberFormat(LANGUAGE);
-
-/** `10,000`. */
-export function numberText(value: number): string {
-  return NUMBERS.format(value);
-}
-
-/** `1 book`, `2 books`. */
-export function counted(count: number, one: string, many = `${one}s`): string {
-  return `${numberText(count)} ${count === 1 ? one : many}`;
-}
-
-/** A year as people write it: `1605`, `750 BC`; '' if it is unknown. */
-export function yearText(year: number): string {
-  if (year === 0) return '';
-  return year < 0 ? `${-year} BC` : String(year);
 }
 
 /** The value of a field as it is shown and edited, in one line: browsers drop line ends from what is edited. */

@@ -6,7 +6,7 @@ import type { Book } from '../../src/books/book.ts';
 import { asCsv, asJson } from '../../src/books/line.ts';
 import { asCsvFile, asExcel, asExcelFile, asJsonFile } from '../../src/files/writing.ts';
 import type { Session } from '../catalogue/session.ts';
-import { counted } from '../elements/text.ts';
+import { counted } from '../texts/english.ts';
 
 export type ExportFormat = 'csv' | 'excel' | 'json';
 

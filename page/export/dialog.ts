@@ -5,7 +5,7 @@ import type { Session } from '../catalogue/session.ts';
 import { button, find, make, warning } from '../elements/dom.ts';
 import { ProgressView } from '../elements/progress.ts';
 import { saveFile } from '../elements/save-file.ts';
-import { counted, numberText } from '../elements/text.ts';
+import { counted, numberText } from '../texts/english.ts';
 import { type ExportFormat, exportBooks } from './books.ts';
 
 export class ExportDialog {

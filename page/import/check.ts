@@ -5,7 +5,8 @@ import type { ImportedRow, ImportReport } from '../../client/src/book-catalogue.
 import { because, type ReasonCode, sentenceOf } from '../../src/files/reasons.ts';
 import type { Imports, Options } from '../catalogue/imports.ts';
 import { AS_IT_IS, button, choice, make, redraw, table, warning } from '../elements/dom.ts';
-import { counted, FIELD_NAMES, FIELDS, LANGUAGE, numberText, yearText } from '../elements/text.ts';
+import { FIELD_NAMES, FIELDS } from '../elements/text.ts';
+import { counted, LANGUAGE, numberText, yearText } from '../texts/english.ts';
 import { LayoutChoice } from './layout.ts';
 import { RefusedRows, recordsOf, SHOWN, saveRefused } from './refused.ts';
 import { describe, noticesOn, remarksOn } from './understood.ts';

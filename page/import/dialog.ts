@@ -9,7 +9,7 @@ import type { Undo } from '../changes/undo.ts';
 import { button, find, icon, make, warning } from '../elements/dom.ts';
 import { show as showMessage } from '../elements/messages.ts';
 import { type Progress, ProgressView } from '../elements/progress.ts';
-import { counted, numberText } from '../elements/text.ts';
+import { counted, numberText } from '../texts/english.ts';
 import { CheckStep } from './check.ts';
 import { exampleFile } from './examples.ts';
 import { RecentImports } from './recent.ts';

@@ -2,7 +2,7 @@
 
 import type { Imports, RecentImport } from '../catalogue/imports.ts';
 import { AS_IT_IS, button, make, redraw } from '../elements/dom.ts';
-import { counted } from '../elements/text.ts';
+import { counted } from '../texts/english.ts';
 
 /** Milliseconds between two looks at imports that continue. */
 const LOOK = 1000;

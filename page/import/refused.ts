@@ -5,7 +5,7 @@ import type { ImportReport, RefusedRow } from '../../client/src/book-catalogue.t
 import { type Reason, sentenceOf } from '../../src/files/reasons.ts';
 import { AS_IT_IS, button, icon, make } from '../elements/dom.ts';
 import { saveFile } from '../elements/save-file.ts';
-import { numberText } from '../elements/text.ts';
+import { numberText } from '../texts/english.ts';
 
 /** Rows that are drawn: thousands would hold the page up. */
 export const SHOWN = 100;

@@ -3,7 +3,8 @@
 import type { ImportReport } from '../../client/src/book-catalogue.ts';
 import { REMARKS } from '../../src/files/reasons.ts';
 import { AS_IT_IS, make, warning } from '../elements/dom.ts';
-import { counted, FIELDS } from '../elements/text.ts';
+import { FIELDS } from '../elements/text.ts';
+import { counted } from '../texts/english.ts';
 import { DELIMITERS } from './layout.ts';
 
 const ENCODINGS: Readonly<Record<string, string>> = {

@@ -3,14 +3,14 @@
 import type { CatalogueEvent } from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
 import { find, icon, make } from '../elements/dom.ts';
-import { numberText } from '../elements/text.ts';
+import { LIST } from '../texts/list.ts';
 import type { Shelf } from './shelf.ts';
 import { ALL, isRange, searchesOf, type View, type Years, yearsIn } from './view.ts';
 
 /** Milliseconds after a change before it is counted again what is missing. */
 const COUNT_PAUSE = 200;
 
-const LACKING = { 'no-year': 'without a year', 'no-author': 'without an author' } as const;
+const LACKING = { 'no-year': LIST.withoutYear, 'no-author': LIST.withoutAuthor } as const;
 
 type ChipName = 'newest' | 'no-year' | 'no-author' | 'year' | 'event';
 
@@ -74,7 +74,7 @@ export class Chips {
     this.#event = event;
     const name = (...text: readonly (string | Node)[]) =>
       chip('event').replaceChildren(make('span', {}, ...text), icon('close-icon'));
-    name('One change');
+    name(LIST.oneChange);
     const found = event && (await this.#session.call((one) => one.event(event)).catch(() => undefined));
     if (found && event === this.#event) name(...this.#eventText(found));
   }
@@ -108,7 +108,7 @@ export class Chips {
 
   #setMissing(name: keyof typeof LACKING, count: number): void {
     this.#missing[name] = count;
-    chip(name).textContent = `${numberText(count)} ${LACKING[name]}`;
+    chip(name).textContent = LACKING[name](count);
   }
 }
 
@@ -127,15 +127,15 @@ function offer(name: ChipName, isPressed: boolean, isUseful: boolean): void {
 
 /** The years of a view, for its chip. */
 function yearChip({ words, year }: View): string | undefined {
-  if (year) return `Published in ${year}`;
+  if (year) return LIST.inYear(year);
   const years = yearsIn(words);
   return years && yearsText(years);
 }
 
 function yearsText({ from, to }: Years): string {
-  if (from === undefined) return `Until ${to}`;
-  if (to === undefined) return `Since ${from}`;
-  return from === to ? `Published in ${from}` : `${from} to ${to}`;
+  if (from === undefined) return LIST.until(to as number);
+  if (to === undefined) return LIST.since(from);
+  return from === to ? LIST.inYear(from) : LIST.fromTo(from, to);
 }
 
 /** What a chip shows when it is pressed. */

@@ -2,24 +2,10 @@
 
 import type { Suggestion } from '../../client/src/search.ts';
 import type { Session } from '../catalogue/session.ts';
-import { AS_IT_IS, button, find, make, sentence } from '../elements/dom.ts';
+import { AS_IT_IS, button, find, make } from '../elements/dom.ts';
 import { announce } from '../elements/messages.ts';
-import { counted } from '../elements/text.ts';
+import { LIST } from '../texts/list.ts';
 import { correctionOf, isFiltered, type View } from './view.ts';
-
-const EMPTY = [
-  'No books yet',
-  'Add the first book, or import a file. Import can also undo the examples.',
-] as const;
-const NOT_FOUND = ['No such books', 'Try fewer letters, or another spelling.'] as const;
-const NOT_IN_PART = [
-  'No such books',
-  'Press the chosen button above the list again to search all books.',
-] as const;
-const NO_EVENT = [
-  'No books of this change are here',
-  'They were removed since, or the log of changes no longer has it.',
-] as const;
 
 const root = find('#grid');
 const place = find('#nothing');
@@ -53,13 +39,14 @@ export class Nothing {
     const name = view.words.trim();
     const { event, year, isAuthorless } = view;
     const isPart = event !== undefined || year !== undefined || isAuthorless;
-    const found = event !== undefined && name === '' ? NO_EVENT : isPart ? NOT_IN_PART : NOT_FOUND;
-    const [title, advice] = isEmpty ? EMPTY : found;
-    find('#nothing-title').replaceChildren(...(name === '' ? [title] : sentence`Nothing matches “${name}”`));
+    const isGone = event !== undefined && name === '';
+    const found = isGone ? LIST.goneEvent : isPart ? LIST.notInPart : LIST.notFound;
+    const { title, advice } = isEmpty ? LIST.empty : found;
+    find('#nothing-title').replaceChildren(...(name === '' ? [title] : LIST.nothingMatches(name)));
     find('#nothing-advice').textContent = advice;
     const add = find('#nothing-add');
     add.className = isEmpty ? 'primary' : 'link';
-    add.replaceChildren(make('span', {}, ...(name === '' ? ['Add a book'] : sentence`Add “${name}”`)));
+    add.replaceChildren(make('span', {}, ...(name === '' ? [LIST.add] : LIST.addNamed(name))));
     for (const id of ['import', 'examples']) find(`#nothing-${id}`).hidden = !isEmpty;
     find('#nothing-all').hidden = isEmpty;
     return false;
@@ -74,12 +61,11 @@ export class Nothing {
       .call((catalogue) => catalogue.suggest(search, { signal }))
       .catch(() => []);
     if (signal.aborted || suggestions.length === 0) return;
-    const offers = suggestions.flatMap(({ value, books }: Suggestion, at: number) => [
-      at === 0 ? 'Did you mean ' : at === suggestions.length - 1 ? ' or ' : ', ',
-      button(value, () => this.#search(wordsWith(value)), { ...AS_IT_IS, class: 'link' }),
-      ` (${books === null ? 'more than 1,000 books' : counted(books, 'book')})`,
-    ]);
-    near.replaceChildren(...offers, '?');
+    const offers = suggestions.map(({ value, books }: Suggestion) => {
+      const search = () => this.#search(wordsWith(value));
+      return [button(value, search, { ...AS_IT_IS, class: 'link' }), books] as const;
+    });
+    near.replaceChildren(...LIST.didYouMean(offers));
     near.hidden = false;
     announce(near.textContent);
   }

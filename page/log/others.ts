@@ -5,8 +5,8 @@ import { isSameBook } from '../../client/src/book.ts';
 import { type Book, type Change, CursorExpired, WrongCredentials } from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
 import { show } from '../elements/messages.ts';
-import { counted } from '../elements/text.ts';
 import type { Shelf } from '../list/shelf.ts';
+import { counted } from '../texts/english.ts';
 
 /** Changes of one page of the log, from which on the page reloads its list instead of single rows. */
 const MANY = 1000;

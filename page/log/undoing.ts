@@ -6,7 +6,7 @@ import type { Log, TakenBack } from '../catalogue/log.ts';
 import type { Undo } from '../changes/undo.ts';
 import { button, find, make, warning } from '../elements/dom.ts';
 import { ProgressView } from '../elements/progress.ts';
-import { counted, numberText } from '../elements/text.ts';
+import { counted, numberText } from '../texts/english.ts';
 import { sinceText } from './words.ts';
 
 export class Undoing {

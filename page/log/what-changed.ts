@@ -5,7 +5,7 @@ import { BOOKS, type Log } from '../catalogue/log.ts';
 import type { Undo } from '../changes/undo.ts';
 import { AS_IT_IS, button, find, make } from '../elements/dom.ts';
 import { show as showMessage } from '../elements/messages.ts';
-import { counted, numberText } from '../elements/text.ts';
+import { counted, numberText } from '../texts/english.ts';
 import { BookHistory, type Change } from './history.ts';
 import { nextPartButton } from './next-part.ts';
 import { Undoing } from './undoing.ts';

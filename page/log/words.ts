@@ -2,7 +2,8 @@
 
 import type { CatalogueEvent, ChangedBook, ListedEvent } from '../../client/src/book-catalogue.ts';
 import { sentence } from '../elements/dom.ts';
-import { bookText, counted, FIELDS, fieldText, LANGUAGE, NO_VALUE } from '../elements/text.ts';
+import { bookText, FIELDS, fieldText, NO_VALUE } from '../elements/text.ts';
+import { counted, LANGUAGE } from '../texts/english.ts';
 
 const TIME = new Intl.DateTimeFormat(LANGUAGE, { timeStyle: 'short' });
 const DAY = new Intl.DateTimeFormat(LANGUAGE, { dateStyle: 'full' });
