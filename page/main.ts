@@ -10,7 +10,7 @@ import { BookDialog } from './changes/book-dialog.ts';
 import { readFields } from './changes/book-fields.ts';
 import { Edits } from './changes/edits.ts';
 import { Undo } from './changes/undo.ts';
-import { ask, find, refocus, sentence } from './elements/dom.ts';
+import { ask, find, refocus } from './elements/dom.ts';
 import { isField } from './elements/keyboard.ts';
 import { announce, show as showMessage } from './elements/messages.ts';
 import { FIELD_NAMES, titleOf } from './elements/text.ts';
@@ -24,6 +24,7 @@ import { ALL, isFiltered } from './list/view.ts';
 import { Others } from './log/others.ts';
 import { WhatChanged } from './log/what-changed.ts';
 import { eventText } from './log/words.ts';
+import { CHANGES } from './texts/changes.ts';
 
 const root = find('#grid');
 const words = find<HTMLInputElement>('#words');
@@ -44,14 +45,14 @@ for (const part of document.querySelectorAll('.bar, .line'))
 
 /** Without a log, a person is asked before. */
 async function remove(book: Book): Promise<void> {
-  find('#final-question').replaceChildren(...sentence`This is final. Delete “${titleOf(book)}”?`);
+  find('#final-question').replaceChildren(...CHANGES.isFinal(titleOf(book)));
   if ((await log.cursor()) !== undefined || (await ask(find('#final'))) !== '') edits.delete(book);
 }
 
 function change(book: Book, fields: BookChanges): void {
   edits.change(book, fields);
-  const action = { label: 'Undo', run: () => void undo.run(book.id) };
-  showMessage(sentence`“${titleOf(book)}” was changed.`, log.isOff ? undefined : action); // a phone has no Ctrl Z
+  const action = { label: CHANGES.undo, run: () => void undo.run(book.id) };
+  showMessage(CHANGES.changed(titleOf(book)), log.isOff ? undefined : action); // a phone has no Ctrl Z
 }
 
 const bookDialog = new BookDialog(session, {
@@ -65,7 +66,7 @@ const bookDialog = new BookDialog(session, {
     };
     others.note(book.id, book);
     undo.push({ id: book.id, name: titleOf(book), before: null, after: book });
-    showMessage(sentence`“${titleOf(book)}” was added.`, { label: 'Show', run });
+    showMessage(CHANGES.added(titleOf(book)), { label: CHANGES.show, run });
     shown.reload();
   },
 });
@@ -79,9 +80,8 @@ const grid = new Grid(root, shelf, {
   },
   leave: (book, field, refused) => {
     edits.keep(book, field, refused);
-    if (refused === undefined) return;
-    const what = sentence` of “${titleOf(book)}” was not changed: `;
-    showMessage([FIELD_NAMES[field], ...what, refused.reason]);
+    if (refused !== undefined)
+      showMessage(CHANGES.fieldNotChanged(FIELD_NAMES[field], titleOf(book), refused.reason));
   },
   open: (book) => bookDialog.change(book),
   delete: remove,

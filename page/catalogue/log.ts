@@ -13,6 +13,7 @@ import {
 } from '../../client/src/book-catalogue.ts';
 import { randomKey } from '../../client/src/request.ts';
 import { FIELDS } from '../elements/text.ts';
+import { LOG } from '../texts/log.ts';
 import { Complaint, complaintOf, pause, persist } from './persist.ts';
 import { isRefusal } from './refusal.ts';
 import type { Session } from './session.ts';
@@ -53,7 +54,7 @@ const STATES = 100;
 const EVENTS = 20;
 export const BOOKS = 100;
 
-const REASONS = { 404: 'This change is no longer in the log.' };
+const REASONS = { 404: LOG.notInLog };
 
 export class Log {
   /** Whether the catalogue is known to have no log (`HISTORY=off`). */
@@ -109,7 +110,7 @@ export class Log {
         return { beginning };
       }
     };
-    return this.#once(check, ' Nothing was undone.');
+    return this.#once(check, LOG.nothingUndone);
   }
 
   /**
@@ -190,7 +191,7 @@ export class Log {
       return await this.#session.call(work);
     } catch (error) {
       if (isRefusal(error)) throw complaintOf(error, REASONS);
-      throw new Complaint(`${this.trouble || 'The catalogue does not answer.'}${consequence}`);
+      throw new Complaint(`${this.trouble || LOG.noAnswer}${consequence}`);
     }
   }
 }

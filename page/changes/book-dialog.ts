@@ -5,9 +5,10 @@ import { randomKey } from '../../client/src/request.ts';
 import { completeFields } from '../../src/books/book.ts';
 import { persist } from '../catalogue/persist.ts';
 import type { Session } from '../catalogue/session.ts';
-import { ask, find, make, sentence } from '../elements/dom.ts';
+import { ask, find, make } from '../elements/dom.ts';
 import { show } from '../elements/messages.ts';
 import { bookText, byField, FIELDS, type Field, fieldText, titleOf } from '../elements/text.ts';
+import { CHANGES } from '../texts/changes.ts';
 import { readFields } from './book-fields.ts';
 
 /** Milliseconds after the last key before equal books and authors are looked up. */
@@ -85,10 +86,10 @@ export class BookDialog {
     const shown = completeFields(fields);
     for (const field of FIELDS) inputs[field].value = fieldText(shown, field);
     this.#before = textsOfInputs();
-    find('#book-heading').textContent = book === undefined ? 'Add a book' : 'Change the book';
+    find('#book-heading').textContent = book === undefined ? CHANGES.addHeading : CHANGES.changeHeading;
     for (const action of ACTIONS) find(`#book-${action}`).hidden = book === undefined;
     find('#book-another').hidden = book !== undefined;
-    find('#book-save').textContent = book === undefined ? 'Add' : 'Save';
+    find('#book-save').textContent = book === undefined ? CHANGES.add : CHANGES.save;
     this.#complain(undefined);
     same.textContent = '';
     if (!dialog.open) dialog.showModal();
@@ -135,9 +136,9 @@ export class BookDialog {
       );
       this.#events.added(created);
       this.#lookup.abort(); // it would take the place of the message below
-      same.replaceChildren(...sentence`“${titleOf(created)}” was added.`); // messages are out of reach while a dialog is open
+      same.replaceChildren(...CHANGES.added(titleOf(created))); // messages are out of reach while a dialog is open
     } catch (error) {
-      const text = [...sentence`“${bookText(fields)}” `, `was not added. ${(error as Error).message}`];
+      const text = CHANGES.notAdded(bookText(fields), (error as Error).message);
       if (document.querySelector('dialog[open]') !== null) return void show(text);
       this.#open(undefined, fields);
       complaint.replaceChildren(...text);
@@ -167,9 +168,8 @@ export class BookDialog {
     const { books } = await this.#session.call((catalogue) =>
       catalogue.page({ title, limit: SHOWN + 1 }, { signal }),
     );
-    const named = books.slice(0, SHOWN).flatMap((one) => sentence` · ${bookText(one)}`);
-    const more = books.length > SHOWN ? ' …' : '';
-    same.replaceChildren(...(books.length === 0 ? [] : ['Already here: ', ...named.slice(1), more]));
+    const named = books.slice(0, SHOWN).map(bookText);
+    same.replaceChildren(...(named.length === 0 ? [] : CHANGES.alreadyHere(named, books.length > SHOWN)));
   }
 
   /** Suggests authors as the catalogue spells them. */

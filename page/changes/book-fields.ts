@@ -5,6 +5,7 @@ import { type BookFields, readBookChanges, TEXT_NAMES } from '../../src/books/bo
 import { because, sentenceOf } from '../../src/files/reasons.ts';
 import { readYear } from '../../src/files/years.ts';
 import { type Field, trimmed } from '../elements/text.ts';
+import { CHANGES } from '../texts/changes.ts';
 
 export type ReadFields = { readonly fields: NewBook } | { readonly field: Field; readonly reason: string };
 
@@ -18,18 +19,14 @@ export function readFields(texts: Partial<Record<Field, string>>): ReadFields {
   for (const field of TEXT_NAMES) {
     if (texts[field] === undefined) continue;
     const text = trimmed(texts[field]);
-    if (field === 'title' && text === '') return { field, reason: 'A book needs a title.' };
-    if (readBookChanges({ [field]: text }) === undefined)
-      return { field, reason: 'This text has a character that cannot be stored.' };
+    if (field === 'title' && text === '') return { field, reason: CHANGES.noTitle };
+    if (readBookChanges({ [field]: text }) === undefined) return { field, reason: CHANGES.unstorable };
     fields[field] = text;
   }
   if (texts.year !== undefined) {
     const year = readYear(texts.year);
     if (typeof year === 'string')
-      return {
-        field: 'year',
-        reason: `“${texts.year.trim()}” ${sentenceOf(because(year))}. Write it as 1605 or 750 BC, or leave it empty.`,
-      };
+      return { field: 'year', reason: CHANGES.noYear(texts.year.trim(), sentenceOf(because(year))) };
     fields.year = year;
   }
   return { fields };

@@ -7,18 +7,17 @@ import { type BookCatalogue, BookChanged } from '../../client/src/book-catalogue
 import type { Log, State } from '../catalogue/log.ts';
 import { ALTERED, isRefusal } from '../catalogue/refusal.ts';
 import type { Session } from '../catalogue/session.ts';
-import { AS_IT_IS, ask, find, make, sentence } from '../elements/dom.ts';
+import { AS_IT_IS, ask, find, make } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
 import { FIELD_NAMES, FIELDS, type Field, fieldText, NO_VALUE, titleOf } from '../elements/text.ts';
 import type { Refused } from '../list/cell-editor.ts';
 import type { RowState } from '../list/row.ts';
 import type { Shelf } from '../list/shelf.ts';
+import { CHANGES } from '../texts/changes.ts';
 import type { Undo } from './undo.ts';
 
 /** Milliseconds in which a row shows that it has been saved. */
 const SAVED_TIME = 1500;
-
-const HINTS = ['Control Z brings it back.', 'Undo in its row brings it back, with your change.'] as const;
 
 /** Changes of a book that are not stored yet. */
 interface Edit {
@@ -66,18 +65,18 @@ export class Edits {
     const edit = this.#edits.get(book.id);
     const refused = this.#refused.get(book.id);
     const gone = this.#gone.get(book.id);
-    const undo = this.#log.isOff ? {} : { action: 'Undo' };
+    const undo = this.#log.isOff ? {} : { action: CHANGES.undo };
     if (gone !== undefined) return { kind: 'deleted', book: { ...book, ...gone.changes }, ...undo };
     if (edit !== undefined) {
       const { kind, changes, isDeletion } = edit;
-      const unsaved = { action: kind === 'unsaved' ? 'Try again' : 'Compare' };
+      const unsaved = { action: kind === 'unsaved' ? CHANGES.tryAgain : CHANGES.compare };
       const settles = kind !== 'saving' ? unsaved : isDeletion ? undo : {};
       const shown = { kind: isDeletion ? 'deleted' : kind, book: { ...book, ...changes } } as const;
       return { ...shown, ...settles, ...(refused !== undefined && { refused }) };
     }
     const corrects = FIELDS.find((field) => refused?.[field] !== undefined);
     if (refused !== undefined && corrects !== undefined)
-      return { kind: 'unsaved', action: 'Correct', refused, corrects };
+      return { kind: 'unsaved', action: CHANGES.correct, refused, corrects };
     return this.#saved.has(book.id) ? { kind: 'saved' } : undefined;
   }
 
@@ -196,9 +195,9 @@ export class Edits {
     this.#edits.delete(id);
     this.#refused.delete(id);
     this.restore(id, undefined, changes);
-    const [key, row] = this.#log.isOff ? ['', ''] : HINTS;
-    if (changes === undefined) announce(`Deleted ${titleOf(book)}. ${key}`);
-    else show([...sentence`Somebody else has deleted “${titleOf(book)}”. `, row]);
+    const hasLog = !this.#log.isOff;
+    if (changes === undefined) announce(CHANGES.deleted(titleOf(book), hasLog));
+    else show(CHANGES.deletedByOthers(titleOf(book), hasLog));
   }
 
   /** Fields of a book have been stored. */
@@ -225,24 +224,23 @@ export class Edits {
       this.onRow(id);
     }, SAVED_TIME);
     this.#forget(id);
-    announce('Saved');
+    announce(CHANGES.saved);
     this.onStored(id, book);
   }
 
   /** @param sent the changes that were sent; the person may have made others meanwhile. */
   #failed(edit: Edit, sent: BookChanges, error: unknown): void {
     const { before, changes, isDeletion } = edit;
-    const done = isDeletion ? 'deleted' : 'stored';
     if (error instanceof BookChanged && error.current !== undefined) {
       this.#changedBySomebodyElse(edit, error.current);
     } else if (isRefusal(error) && error.status === 404) {
       this.#deleted(before, {}, isDeletion ? undefined : changes);
     } else if (isRefusal(error) && error.status === 200) {
       this.#set({ ...edit, kind: 'unsaved' }); // until the person tries again: the next answer would be the same
-      say(before, `is not ${done}. ${ALTERED}`);
+      show(CHANGES.altered(titleOf(before), isDeletion, ALTERED));
     } else if (isRefusal(error)) {
       this.#forget(before.id); // there is nothing to undo
-      say(before, `was not ${done}: ${error.message}.`);
+      show(CHANGES.refused(titleOf(before), isDeletion, error.message));
     } else {
       this.#set({ ...edit, unanswered: [...edit.unanswered, sent], kind: 'unsaved' });
     }
@@ -255,7 +253,7 @@ export class Edits {
     const isOwn = (field: Field) => own.some((one) => one[field] === theirs[field]);
     this.#shelf.replace(before.id, theirs);
     if (isDeletion && !FIELDS.every(isOwn)) {
-      say(before, 'was not deleted: somebody else has changed it.');
+      show(CHANGES.notDeleted(titleOf(before)));
       if (fields.length === 0) this.#forget(before.id);
       else this.#set({ ...edit, isDeletion: false }); // the next answer leads here again
     } else if (fields.every((field) => theirs[field] === changes[field])) {
@@ -288,7 +286,7 @@ export class Edits {
     if (kept === 'mine') this.#send({ ...edit, before: theirs });
     if (kept !== 'theirs') return;
     this.#forget(theirs.id);
-    announce('Theirs was kept');
+    announce(CHANGES.theirsKept);
   }
 
   /** The button in the row of a book. */
@@ -299,8 +297,6 @@ export class Edits {
     else void this.#undo.bringBack(book);
   }
 }
-
-const say = (book: Book, text: string) => show([...sentence`“${titleOf(book)}” `, text]);
 
 const fieldsOf = (changes: BookChanges) => FIELDS.filter((field) => field in changes);
 

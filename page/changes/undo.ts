@@ -7,11 +7,10 @@ import { randomKey } from '../../client/src/request.ts';
 import type { Log, State, TakenBack, TakingBack } from '../catalogue/log.ts';
 import { Complaint } from '../catalogue/persist.ts';
 import type { Session } from '../catalogue/session.ts';
-import { sentence } from '../elements/dom.ts';
 import { show } from '../elements/messages.ts';
 import { keep, kept } from '../elements/storage.ts';
 import { titleOf } from '../elements/text.ts';
-import { counted, numberText } from '../texts/english.ts';
+import { CHANGES } from '../texts/changes.ts';
 
 /** An action of a person. */
 interface Done {
@@ -109,15 +108,15 @@ export class Undo {
   /** One after the other: the next one may need a book that this one brings back. */
   async #enqueue(side: Side, isWanted: (one: Done) => boolean, otherwise?: Done): Promise<void> {
     const { isHere, trouble } = this.#session.reach;
-    if (!isHere) return void show(`${trouble} Nothing was undone.`);
+    if (!isHere) return void show(CHANGES.away(trouble));
     this.#running += 1;
     const work = async () => {
       const cursor = await this.#log.cursor();
       const unsaved = await this.settled();
       const found = this.#stacks[side].findLast(isWanted) ?? otherwise;
-      if (cursor === undefined) show('This catalogue keeps no history: nothing can be undone.');
-      else if (unsaved !== undefined) show(sentence`“${unsaved}” has a change that is not stored yet.`);
-      else if (found === undefined) show(`There is nothing to ${side === 'done' ? 'undo' : 'redo'}`);
+      if (cursor === undefined) show(CHANGES.noLog);
+      else if (unsaved !== undefined) show(CHANGES.notStored(unsaved));
+      else if (found === undefined) show(CHANGES.nothingLeft[side]);
       else this.idle = this.#carryOut(side, found);
       await this.idle;
       this.#running -= 1;
@@ -128,12 +127,11 @@ export class Undo {
 
   async #carryOut(side: Side, found: Done): Promise<void> {
     const { id, name, before = {}, after = {} } = found;
-    const onProgress = (done: number, total: number) =>
-      this.#say(`${numberText(done)} of ${counted(total, 'book')} …`);
+    const onProgress = (done: number, total: number) => this.#say(CHANGES.progress(done, total));
     try {
       if (id !== undefined) found.change ??= await this.#log.changeOf(id, before, after);
       const { change, key = randomKey() } = found;
-      if (change === undefined) throw new Complaint('The log does not have this change any more.');
+      if (change === undefined) throw new Complaint(CHANGES.forgotten);
       found.key = key;
       this.#save();
       const taken = await this.#log.takeBack({ change }, { idempotencyKey: key, onProgress });
@@ -142,12 +140,11 @@ export class Undo {
         const { key: _, changes: __, ...back } = { ...found, change: taken.change };
         this.#stacks[side === 'done' ? 'undone' : 'done'].push(back);
         this.#sayTaken(side, name);
-      } else if (taken.left > 0)
-        show(sentence`“${name}” stays as it is: somebody else has changed it since.`);
-      else show(sentence`“${name}” is as it was already.`);
+      } else if (taken.left > 0) show(CHANGES.changedSince(name));
+      else show(CHANGES.asBefore(name));
       this.onTakenBack(id, book || undefined, found.changes);
     } catch (error) {
-      show([...sentence`“${name}” stays as it is. `, `${error instanceof Error ? error.message : error}`]);
+      show(CHANGES.stays(name, `${error instanceof Error ? error.message : error}`));
     }
     const stack = this.#stacks[side];
     if (stack.includes(found)) stack.splice(stack.indexOf(found), 1);
@@ -158,9 +155,7 @@ export class Undo {
   #sayTaken(side: Side, name: string): void {
     const isNext = this.#said.message?.isConnected && this.#said.side === side;
     const count = isNext ? this.#said.count + 1 : 1;
-    const one = side === 'done' ? sentence`Undone: ${name}` : sentence`Redone: ${name}`;
-    const many = `${numberText(count)} changes ${side === 'done' ? 'undone' : 'redone'}`;
-    this.#say(count === 1 ? one : many);
+    this.#say(count === 1 ? CHANGES.takenBack[side](name) : CHANGES.takenBackTogether[side](count));
     this.#said = { ...this.#said, side, count };
   }
 

@@ -73,8 +73,11 @@ export function redraw(element: Element, ...parts: readonly Node[]): void {
  */
 export const AS_IT_IS = { translate: 'no', dir: 'auto' } as const;
 
-/** The parts of a sentence with such texts in it. */
-export function sentence(parts: TemplateStringsArray, ...texts: readonly string[]): (string | Node)[] {
+/** The parts of a sentence: words, and elements in it. */
+export type Sentence = readonly (string | Node)[];
+
+/** A sentence with such texts in it. */
+export function sentence(parts: TemplateStringsArray, ...texts: readonly string[]): Sentence {
   return parts.flatMap((part, at) => (at === 0 ? part : [make('bdi', AS_IT_IS, texts[at - 1]), part]));
 }
 

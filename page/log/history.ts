@@ -4,9 +4,11 @@ import { type Book, type BookChanges, isSameBook } from '../../client/src/book.t
 import type { BookState } from '../../client/src/book-catalogue.ts';
 import type { Log } from '../catalogue/log.ts';
 import type { Undo } from '../changes/undo.ts';
-import { AS_IT_IS, button, find, make, sentence, warning } from '../elements/dom.ts';
+import { AS_IT_IS, button, find, make, warning } from '../elements/dom.ts';
 import { bookText, FIELDS, titleOf } from '../elements/text.ts';
-import { changeText, dayText, timeText } from './words.ts';
+import { dayText, timeText } from '../texts/english.ts';
+import { LOG } from '../texts/log.ts';
+import { changeText } from './words.ts';
 
 const dialog = find<HTMLDialogElement>('#log');
 const content = find('#log-content');
@@ -35,16 +37,16 @@ export class BookHistory {
     this.#request = new AbortController();
     const { signal } = this.#request;
     const title = find('#log-title');
-    title.textContent = 'History';
-    const all = button('What changed in all books', this.#all, { class: 'link' });
+    title.textContent = LOG.history;
+    const all = button(LOG.allBooks, this.#all, { class: 'link' });
     const show = (part: Node) => content.replaceChildren(part, make('section', {}, all));
-    show(make('p', { class: 'hint' }, 'Looking …'));
+    show(make('p', { class: 'hint' }, LOG.looking));
     if (!dialog.open) dialog.showModal();
     title.focus();
     try {
       const states = await this.#log.history(id, signal);
       const { book } = states.find((state) => state.book !== null) ?? {};
-      if (book) title.replaceChildren(...sentence`History of “${titleOf(book)}”`);
+      if (book) title.replaceChildren(...LOG.historyOf(titleOf(book)));
       const lines = states.map((_, at) => this.#lineOf(states, at));
       show(make('ul', { class: 'events' }, ...lines));
     } catch (error) {
@@ -56,16 +58,16 @@ export class BookHistory {
     const { change, at: moment, book } = states[at] as BookState;
     const before = states[at + 1]?.book ?? null;
     const isFirst = at === states.length - 1;
-    const what = isFirst && change === null ? ['as it was before'] : changeText({ id: 0, before, book });
-    const time = make('time', { datetime: moment }, `${dayText(moment)}, ${timeText(moment)}`);
+    const what = isFirst && change === null ? [LOG.asItWas] : changeText({ id: 0, before, book });
+    const time = make('time', { datetime: moment }, LOG.dayAndTime(dayText(moment), timeText(moment)));
     const text = make('p', { class: 'hint' }, time);
     if (book !== null) text.append(': ', make('bdi', AS_IT_IS, bookText(book)));
     const line = make('li', {}, make('div', {}, make('p', {}, make('b', {}, ...what)), text));
     const latest = states[0]?.book ?? null;
     if (book === null || (latest !== null && isSameBook(book, latest))) return line;
-    const label = `Bring back: ${bookText(book)}`;
+    const label = LOG.buttonOf(LOG.bringBack, bookText(book));
     const bringBack = () => void this.#bringBack(latest, book);
-    line.append(button('Bring back', bringBack, { class: 'link', 'aria-label': label }));
+    line.append(button(LOG.bringBack, bringBack, { class: 'link', 'aria-label': label }));
     return line;
   }
 

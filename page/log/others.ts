@@ -6,7 +6,7 @@ import { type Book, type Change, CursorExpired, WrongCredentials } from '../../c
 import type { Session } from '../catalogue/session.ts';
 import { show } from '../elements/messages.ts';
 import type { Shelf } from '../list/shelf.ts';
-import { counted } from '../texts/english.ts';
+import { LOG } from '../texts/log.ts';
 
 /** Changes of one page of the log, from which on the page reloads its list instead of single rows. */
 const MANY = 1000;
@@ -139,9 +139,9 @@ export class Others {
   #say(): void {
     if (!this.#isNew || document.querySelector('dialog[open]') !== null) return;
     this.#isNew = false;
-    const books = this.#isMany ? 'Many books were' : counted(this.#changed.size, 'book was', 'books were');
-    const action = { label: 'Show', run: () => this.#events.showLog() };
-    this.#message = show(`${books} changed by others`, action, this.#message);
+    const text = LOG.othersChanged(this.#isMany ? undefined : this.#changed.size);
+    const action = { label: LOG.show, run: () => this.#events.showLog() };
+    this.#message = show(text, action, this.#message);
   }
 }
 

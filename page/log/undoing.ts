@@ -6,8 +6,7 @@ import type { Log, TakenBack } from '../catalogue/log.ts';
 import type { Undo } from '../changes/undo.ts';
 import { button, find, make, warning } from '../elements/dom.ts';
 import { ProgressView } from '../elements/progress.ts';
-import { counted, numberText } from '../texts/english.ts';
-import { sinceText } from './words.ts';
+import { LOG } from '../texts/log.ts';
 
 export class Undoing {
   /** The question, the progress, or why nothing was undone. */
@@ -50,14 +49,14 @@ export class Undoing {
     isImport: boolean,
   ): Promise<string | undefined> {
     if (this.isRunning) return undefined; // one after the other
-    this.say('Checking …', at);
+    this.say(LOG.checking, at);
     this.isRunning = true;
     try {
       const check = await this.#log.checkUndo(request);
-      if ('beginning' in check) throw new Error(sinceText(check.beginning));
+      if ('beginning' in check) throw new Error(LOG.begins(check.beginning));
       const isOne = check.books === 1 && check.undone === 1 && request.since === undefined;
       const question = questionOf(check, isImport);
-      const asked = request.since === undefined ? question : `${name}: ${question}`;
+      const asked = request.since === undefined ? question : LOG.of(name, question);
       const isPossible = check.undone > 0 || check.checked < check.books;
       if (!isOne && !(await this.#ask(asked, isPossible))) return undefined;
       return outcomeText(await this.#carryOut(request, name));
@@ -74,8 +73,11 @@ export class Undoing {
     this.#status.textContent = text;
     if (!isPossible) return false;
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    const yes = button('Undo', () => resolve(true), { class: 'primary', 'aria-describedby': 'log-question' });
-    const no = button('Cancel', () => resolve(false));
+    const yes = button(LOG.undo, () => resolve(true), {
+      class: 'primary',
+      'aria-describedby': 'log-question',
+    });
+    const no = button(LOG.cancel, () => resolve(false));
     this.place.append(make('footer', {}, no, yes));
     yes.focus();
     this.isRunning = false; // the person may choose something else
@@ -85,13 +87,12 @@ export class Undoing {
   }
 
   #carryOut(request: UndoRequest, name: string): Promise<TakenBack> {
-    const view = new ProgressView('Undo', this.#status);
+    const view = new ProgressView(LOG.undo, this.#status);
     this.#show(...view.parts);
     view.heading.focus();
     let going = { done: 0, total: undefined as number | undefined, text: '' };
     const onProgress = (done: number, total: number) => {
-      const text = `${numberText(done)} of ${counted(total, 'book')}. You may close this page.`;
-      going = { done, total, text };
+      going = { done, total, text: LOG.progress(done, total) };
     };
     const work = this.#undo.takeBack(request, name, { onProgress });
     return view.watch(work, () => ({ ...going, trouble: this.#log.trouble }));
@@ -101,20 +102,18 @@ export class Undoing {
 /** The first books do not show how many of the others an undo changes. */
 function questionOf({ books, checked, undone, left }: UndoCheck, isImport: boolean): string {
   const isWhole = checked === books;
-  if (isWhole && undone === 0) return stayText(left.length) || 'There is nothing to undo.';
+  if (isWhole && undone === 0) return stayText(left.length) || LOG.nothingToUndo;
   const isAny = !isWhole && undone === checked;
-  const added = undone > 1 ? '; those that were added will be removed' : '';
-  const will = `${counted(isAny ? books : undone, 'book')} will be ${isImport ? 'removed' : `as before${added}`}.`;
-  const scope = isAny ? 'Up to ' : isWhole ? '' : `Of the first ${numberText(checked)} books, `;
-  const rest = isAny || isWhole ? '' : `${counted(books - checked, 'book was', 'books were')} not checked.`;
-  return [`${scope}${will}`, stayText(left.length), rest, 'Undo?'].filter(Boolean).join(' ');
+  const will = LOG.willBe(isAny ? books : undone, { isImport, isSeveral: undone > 1 });
+  const scope = isAny ? LOG.upTo(will) : isWhole ? will : LOG.ofTheFirst(checked, will);
+  const rest = isAny || isWhole ? '' : LOG.notChecked(books - checked);
+  return [scope, stayText(left.length), rest, LOG.question].filter(Boolean).join(' ');
 }
 
 function outcomeText({ undone, left }: TakenBack): string {
-  return `${counted(undone, 'book is', 'books are')} as before. ${stayText(left)}`.trim();
+  return `${LOG.undoneBooks(undone)} ${stayText(left)}`.trim();
 }
 
 function stayText(left: number): string {
-  const text = counted(left, 'book stays as it is: it was', 'books stay as they are: they were');
-  return left === 0 ? '' : `${text} changed later.`;
+  return left === 0 ? '' : LOG.stay(left);
 }

@@ -5,11 +5,12 @@ import { BOOKS, type Log } from '../catalogue/log.ts';
 import type { Undo } from '../changes/undo.ts';
 import { AS_IT_IS, button, find, make } from '../elements/dom.ts';
 import { show as showMessage } from '../elements/messages.ts';
-import { counted, numberText } from '../texts/english.ts';
+import { agoText, dayText, momentText, timeText } from '../texts/english.ts';
+import { LOG } from '../texts/log.ts';
 import { BookHistory, type Change } from './history.ts';
 import { nextPartButton } from './next-part.ts';
 import { Undoing } from './undoing.ts';
-import { agoText, changeText, dayText, eventText, momentText, nameOf, sinceText, timeText } from './words.ts';
+import { changeText, eventText, nameOf } from './words.ts';
 
 const dialog = find<HTMLDialogElement>('#log');
 const content = find('#log-content');
@@ -30,7 +31,7 @@ export class WhatChanged {
 
   open(): void {
     const title = find('#log-title');
-    title.textContent = 'What changed';
+    title.textContent = LOG.whatChanged;
     if (!dialog.open) dialog.showModal();
     title.focus();
     this.#begin();
@@ -40,16 +41,16 @@ export class WhatChanged {
   #begin(outcome = ''): void {
     const note = make('p', { class: 'note', tabindex: -1 }, outcome);
     const days = make('div');
-    const older = nextPartButton('Older', 'Older', this.#log.events(), (events) => {
+    const older = nextPartButton(LOG.older, LOG.older, this.#log.events(), (events) => {
       for (const event of events) this.#add(event, days);
       const isLast = events.at(-1)?.kind === 'beginning';
       if (isLast && older === document.activeElement) find('p:last-child', days).focus();
       return isLast;
     });
     const goBack = make('section');
-    goBack.append(button('Go back to a time …', () => this.#askTime(goBack), { class: 'link' }));
+    goBack.append(button(LOG.goBack, () => this.#askTime(goBack), { class: 'link' }));
     content.replaceChildren(
-      make('p', { class: 'hint' }, 'Everything that was changed, by anybody. An undo can be undone as well.'),
+      make('p', { class: 'hint' }, LOG.everything),
       ...[note, days, make('section', {}, older), goBack],
     );
     if (this.#undoing.isRunning) note.after(this.#undoing.place);
@@ -59,7 +60,7 @@ export class WhatChanged {
 
   #add(event: ListedEvent, days: HTMLElement): void {
     if (event.kind === 'beginning') {
-      days.append(make('p', { class: 'hint', tabindex: -1 }, sinceText(event.at)));
+      days.append(make('p', { class: 'hint', tabindex: -1 }, LOG.begins(event.at)));
       return;
     }
     const day = dayText(event.until);
@@ -73,15 +74,11 @@ export class WhatChanged {
     const text = heading.textContent;
     const books = make('ul', {}, ...event.first.map((one) => this.#bookOf(one)));
     const link = (label: string, click: () => void) =>
-      button(label, click, { class: 'link', 'aria-label': `${label}: ${text}` });
-    const show = link('Show', () => void this.#show(event, name, line));
-    const undo = link('Undo', () => void this.#undo({ event: name }, text, line, event.kind === 'import'));
-    const [from, until] = [timeText(event.at), timeText(event.until)];
-    const time = make(
-      'time',
-      { class: 'hint', datetime: event.until },
-      from === until ? until : `${from} – ${until}`,
-    );
+      button(label, click, { class: 'link', 'aria-label': LOG.buttonOf(label, text) });
+    const show = link(LOG.show, () => void this.#show(event, name, line));
+    const undo = link(LOG.undo, () => void this.#undo({ event: name }, text, line, event.kind === 'import'));
+    const times = LOG.fromUntil(timeText(event.at), timeText(event.until));
+    const time = make('time', { class: 'hint', datetime: event.until }, times);
     const rest = this.#restOf(event, name, books);
     const line = make('li', {}, time, make('div', {}, heading, books, rest), make('div', {}, show, undo));
     return line;
@@ -96,8 +93,7 @@ export class WhatChanged {
   /** The button for the books that are not shown yet; hidden if all are shown. */
   #restOf({ books, first }: ListedEvent, name: EventName, list: HTMLElement): HTMLElement {
     let known = first.length;
-    const text = books === null ? 'All of them' : `All ${counted(books, 'book')}`;
-    const rest = nextPartButton(text, 'More', this.#log.booksOf(name), (part) => {
+    const rest = nextPartButton(LOG.all(books), LOG.more, this.#log.booksOf(name), (part) => {
       const lines = part.map((one) => this.#bookOf(one));
       if (known > 0) list.replaceChildren(); // the first part has them again
       list.append(...lines);
@@ -113,12 +109,11 @@ export class WhatChanged {
   async #show({ books }: ListedEvent, name: EventName, line: HTMLElement): Promise<void> {
     const count = await this.#log.countOf(name);
     if (!dialog.open) return;
-    if (count === 0) return this.#undoing.say('None of these books is here now.', line);
+    if (count === 0) return this.#undoing.say(LOG.noneIsHere, line);
     dialog.close();
     this.#showBooks(name);
     if (books === null || count === undefined || count >= books) return;
-    const text = `${numberText(books - count)} of these ${counted(books, 'book')}`;
-    showMessage(`${text} are not here now: “What changed” lists them.`);
+    showMessage(LOG.notHere(books - count, books));
   }
 
   async #undo(request: UndoRequest, name: string, line: HTMLElement, isImport = false): Promise<void> {
@@ -135,11 +130,11 @@ export class WhatChanged {
     const submit = (event: Event) => {
       event.preventDefault();
       const time = new Date(field.value);
-      if (time.getTime() > Date.now()) this.#undoing.say('This time is in the future.', form);
-      else void this.#undo({ since: time }, `All changes since ${momentText(time)} (${agoText(time)})`, form);
+      if (time.getTime() > Date.now()) this.#undoing.say(LOG.inFuture, form);
+      else void this.#undo({ since: time }, LOG.allSince(momentText(time), agoText(time)), form);
     };
-    const label = make('label', { for: field.id }, 'Go back to this time');
-    const check = make('button', { type: 'submit' }, 'Check');
+    const label = make('label', { for: field.id }, LOG.goBackTo);
+    const check = make('button', { type: 'submit' }, LOG.check);
     const form = make('form', { submit }, label, field, make('section', {}, check));
     section.replaceChildren(form);
     field.focus();

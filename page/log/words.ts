@@ -1,74 +1,40 @@
-// Owns: events of the log, their books and times, in words.
+// Owns: events of the log and their books, in words.
 
 import type { CatalogueEvent, ChangedBook, ListedEvent } from '../../client/src/book-catalogue.ts';
-import { sentence } from '../elements/dom.ts';
+import type { Sentence } from '../elements/dom.ts';
 import { bookText, FIELDS, fieldText, NO_VALUE } from '../elements/text.ts';
-import { counted, LANGUAGE } from '../texts/english.ts';
-
-const TIME = new Intl.DateTimeFormat(LANGUAGE, { timeStyle: 'short' });
-const DAY = new Intl.DateTimeFormat(LANGUAGE, { dateStyle: 'full' });
-const AGO = new Intl.RelativeTimeFormat(LANGUAGE);
-
-export function dayText(at: string): string {
-  const yesterday = new Date();
-  yesterday.setDate(yesterday.getDate() - 1);
-  const day = new Date(at).toDateString();
-  if (day === new Date().toDateString()) return 'Today';
-  return day === yesterday.toDateString() ? 'Yesterday' : DAY.format(new Date(at));
-}
-
-export const timeText = (at: string) => TIME.format(new Date(at));
-
-/** `Monday 23 November 2026, 14:30`. */
-export const momentText = (at: Date | string) => `${DAY.format(new Date(at))}, ${TIME.format(new Date(at))}`;
-
-/** @param beginning of the log. */
-export function sinceText(beginning: string | undefined): string {
-  const since = beginning === undefined ? 'a later day' : momentText(beginning);
-  return `The log of changes begins on ${since}.`;
-}
-
-/** `2 hours ago`. */
-export function agoText(at: Date): string {
-  const minutes = (Date.now() - at.getTime()) / 60_000;
-  const [unit, length] = Object.entries({ day: 1440, hour: 60 }).find((one) => minutes >= one[1]) ?? [
-    'minute',
-    1,
-  ];
-  return AGO.format(-Math.floor(minutes / length), unit as Intl.RelativeTimeFormatUnit);
-}
+import { LOG } from '../texts/log.ts';
 
 /** The kind of an event and its number of books: `14 books changed`. */
-export function eventText({ kind, name, books, ...event }: ListedEvent | CatalogueEvent): (string | Node)[] {
-  if (books === null) return ['More than 1,000 changes'];
-  const count = counted(books, 'book');
-  if (kind === 'import') return [...sentence`Imported ${name ?? 'a file'}`, `, ${count}`];
-  if (kind === 'undo') return [`Undo of ${count}`];
+export function eventText({ kind, name, books, ...event }: ListedEvent | CatalogueEvent): Sentence {
+  if (books === null) return [LOG.manyChanges];
+  if (kind === 'import') return LOG.imported(name, books);
+  if (kind === 'undo') return [LOG.undone(books)];
   const first = 'first' in event ? event.first : [];
   const verbs = [...new Set(first.map(verbOf))];
-  const verb = verbs.length === 1 && first.length === books ? verbs[0] : 'changed';
-  return [`${count} ${verb}`];
+  const [verb = LOG.verbs.changed] = verbs.length === 1 && first.length === books ? verbs : [];
+  return [LOG.done(books, verb)];
 }
 
 function verbOf({ before, book }: ChangedBook): string {
-  if (before === null) return book === null ? 'added and deleted' : 'added';
-  return book === null ? 'deleted' : 'changed';
+  if (before === null) return book === null ? LOG.verbs.gone : LOG.verbs.added;
+  return book === null ? LOG.verbs.deleted : LOG.verbs.changed;
 }
 
 /** The name of a book in the line of its change. */
 export function nameOf({ id, before, book }: ChangedBook): string {
   const known = before === null || book === null ? (before ?? book) : undefined;
-  return known ? bookText(known) : (before?.title ?? '') || `Book number ${id}`;
+  return known ? bookText(known) : (before?.title ?? '') || LOG.numbered(id);
 }
 
 /** The change of a book: `added`, `year 1815 → 1816`. */
-export function changeText(changed: ChangedBook): (string | Node)[] {
+export function changeText(changed: ChangedBook): Sentence {
   const { before, book } = changed;
   if (before === null || book === null) return [verbOf(changed)];
   const fields = FIELDS.filter((field) => before[field] !== book[field]);
-  if (fields.length === 0) return ['changed, and changed back'];
+  if (fields.length === 0) return [LOG.changedBack];
   return fields.flatMap((field, at) => {
     const [from = '', to = ''] = [before, book].map((one) => fieldText(one, field) || NO_VALUE[field]);
-    return [`${at === 0 ? '' : '; '}${field} `, ...sentence`${from} → ${to}`];
+    return LOG.values(at === 0, field, from, to);
   });
 }
