@@ -13,7 +13,7 @@ import { Undo } from './changes/undo.ts';
 import { ask, find, refocus } from './elements/dom.ts';
 import { isField } from './elements/keyboard.ts';
 import { announce, show as showMessage } from './elements/messages.ts';
-import { FIELD_NAMES, titleOf } from './elements/text.ts';
+import { titleOf } from './elements/text.ts';
 import { followThemeButtons } from './elements/theme.ts';
 import { listenToKeys } from './keys.ts';
 import { Grid } from './list/grid.ts';
@@ -24,7 +24,9 @@ import { ALL, isFiltered } from './list/view.ts';
 import { Others } from './log/others.ts';
 import { WhatChanged } from './log/what-changed.ts';
 import { eventText } from './log/words.ts';
+import { CATALOGUE } from './texts/catalogue.ts';
 import { CHANGES } from './texts/changes.ts';
+import { ELEMENTS } from './texts/elements.ts';
 
 const root = find('#grid');
 const words = find<HTMLInputElement>('#words');
@@ -81,7 +83,7 @@ const grid = new Grid(root, shelf, {
   leave: (book, field, refused) => {
     edits.keep(book, field, refused);
     if (refused !== undefined)
-      showMessage(CHANGES.fieldNotChanged(FIELD_NAMES[field], titleOf(book), refused.reason));
+      showMessage(CHANGES.fieldNotChanged(ELEMENTS.fields[field], titleOf(book), refused.reason));
   },
   open: (book) => bookDialog.change(book),
   delete: remove,
@@ -158,7 +160,7 @@ reach.onChange = () => {
   if (!isHere) root.classList.remove('slow'); // the list is all that there is to read for now
   if (isHere) shown.countAgain();
   else shown.count();
-  away.textContent = `${trouble} Your changes are kept, and this page tries again.`;
+  away.textContent = CATALOGUE.keptChanges(trouble);
   if (!isHere) return;
   edits.retry();
 };

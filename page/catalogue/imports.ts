@@ -2,6 +2,7 @@
 // Does not: read the file: the service does.
 
 import type { BookCatalogue, ImportInShort, ImportReport } from '../../client/src/book-catalogue.ts';
+import { CATALOGUE } from '../texts/catalogue.ts';
 import { Complaint, complaintOf, PAUSE, pause, persist } from './persist.ts';
 import type { Session } from './session.ts';
 
@@ -27,18 +28,6 @@ const DAY = 24 * 60 * 60 * 1000;
 
 const MOST_RECENT = 5;
 
-const NO_ROOM = 'The catalogue could not store all of it: it is away, or has no room.';
-const FORGOTTEN = 'This import is no longer in the catalogue. Choose the file again.';
-const GONE = 'The file was moved, renamed or deleted after it was chosen. Choose it again.';
-const CHANGED = 'The file was saved again after it was chosen, or it cannot be read. Choose it again.';
-const TOO_MANY =
-  'These corrections are too long for one import. Save the refused rows, correct them there, and import that file.';
-const REASONS = {
-  413: 'The file is too large for the catalogue, or for a proxy in front of it. Split it, or ask the person who runs the catalogue to import it.',
-  414: TOO_MANY,
-  431: TOO_MANY,
-};
-
 export class Imports {
   readonly #session: Session;
 
@@ -49,7 +38,7 @@ export class Imports {
   /** Why the present import does not continue; '' if it does. */
   get trouble(): string {
     const { trouble } = this.#session.reach;
-    return trouble && `${trouble} The page continues as soon as it can.`;
+    return trouble && CATALOGUE.continues(trouble);
   }
 
   /** Has a file read and compared, and stores nothing. */
@@ -87,7 +76,7 @@ export class Imports {
         let next = await this.#continue(number, options, watching);
         if (next === undefined) {
           next = await this.#find(number, watching);
-          if (next === undefined) throw new Complaint(FORGOTTEN);
+          if (next === undefined) throw new Complaint(CATALOGUE.forgottenImport);
           const { corrections = '{}', ...others } = options;
           if (next.dryRun) next = await this.check(file, { ...next.options, ...others }, watching);
           else if (next.state === 'stopped')
@@ -95,7 +84,7 @@ export class Imports {
         }
         const ended = await this.#ended(next, watching);
         if (ended.state === 'stored' || ended.state === 'undone') return ended;
-        if (!ended.dryRun && ended.fault?.code === 'store') throw new Complaint(NO_ROOM);
+        if (!ended.dryRun && ended.fault?.code === 'store') throw new Complaint(CATALOGUE.noRoom);
         number = ended.import;
       }
     });
@@ -126,7 +115,7 @@ export class Imports {
       await pause(POLL, watching.signal);
       now = await this.#find(begun.import, watching);
     }
-    if (now === undefined) throw new Complaint(FORGOTTEN);
+    if (now === undefined) throw new Complaint(CATALOGUE.forgottenImport);
     return now;
   }
 
@@ -152,10 +141,15 @@ export class Imports {
   ): Promise<Data | undefined> {
     const onSent = (done: number) => onProgress?.({ phase: 'sending', done, total: file?.size ?? 0 });
     const send = () => this.#session.send({ method, path, body: file, onSent, signal });
-    const { status, message, data } = await persist(signal, send, REASONS, () => file && checkThere(file));
+    const { status, message, data } = await persist(
+      signal,
+      send,
+      CATALOGUE.refusedImports,
+      () => file && checkThere(file),
+    );
     if (data !== null) return data as Data;
     if (status === 410 || status === 404) return undefined;
-    throw complaintOf({ status, message }, REASONS);
+    throw complaintOf({ status, message }, CATALOGUE.refusedImports);
   }
 }
 
@@ -163,6 +157,6 @@ export class Imports {
 async function checkThere(file: File): Promise<void> {
   const first = file.slice(0, 1);
   await first.arrayBuffer().catch(({ name }) => {
-    throw new Complaint(name === 'NotFoundError' ? GONE : CHANGED);
+    throw new Complaint(name === 'NotFoundError' ? CATALOGUE.goneFile : CATALOGUE.changedFile);
   });
 }

@@ -13,6 +13,7 @@ import {
 } from '../../client/src/book-catalogue.ts';
 import { randomKey } from '../../client/src/request.ts';
 import { FIELDS } from '../elements/text.ts';
+import { CATALOGUE } from '../texts/catalogue.ts';
 import { LOG } from '../texts/log.ts';
 import { Complaint, complaintOf, pause, persist } from './persist.ts';
 import { isRefusal } from './refusal.ts';
@@ -191,7 +192,7 @@ export class Log {
       return await this.#session.call(work);
     } catch (error) {
       if (isRefusal(error)) throw complaintOf(error, REASONS);
-      throw new Complaint(`${this.trouble || LOG.noAnswer}${consequence}`);
+      throw new Complaint(`${this.trouble || CATALOGUE.troubles.away}${consequence}`);
     }
   }
 }

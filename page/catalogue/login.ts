@@ -2,12 +2,8 @@
 // Does not: keep the password, or close before there is a session, started here or in another tab.
 
 import { find, refocus } from '../elements/dom.ts';
-import { counted } from '../texts/english.ts';
+import { CATALOGUE } from '../texts/catalogue.ts';
 import type { Answered } from './upload.ts';
-
-/** The dialog does not close after this answer: the browser, or a proxy, has not kept the cookie of the session. */
-const NO_COOKIE =
-  'The browser did not send the cookie of this login back. Allow cookies for this address, or ask the person who runs the catalogue whether a proxy removes them.';
 
 /** Milliseconds until the dialog is shown, even if the service is silent. */
 const LATEST = 10_000;
@@ -70,12 +66,11 @@ export async function askToLogIn(door: Door, reason: string, started: Promise<un
 }
 
 function explain({ status, message, retryAfter }: Answered, door: Door): string {
-  if (message === 'Invalid credentials') return 'The name or the password is wrong.';
-  if (status === 429)
-    return `There were too many wrong passwords. Try again in ${counted(retryAfter, 'second')}.`;
-  if (status === 403)
-    return 'The proxy in front of the catalogue changes the header Host, so no one can log in here.';
-  return message === 'Session expired' ? NO_COOKIE : door.reason();
+  if (message === 'Invalid credentials') return CATALOGUE.wrong;
+  if (status === 429) return CATALOGUE.tooManyWrong(retryAfter);
+  if (status === 403) return CATALOGUE.changedHost;
+  // The browser, or a proxy, has not kept the cookie of the session.
+  return message === 'Session expired' ? CATALOGUE.noCookie : door.reason();
 }
 
 /** Fills in the built-in pair, if it logs in now. */

@@ -1,6 +1,7 @@
-// Owns: repeating a request until the catalogue answers it, and the words for one that cannot succeed.
+// Owns: repeating a request until the catalogue answers it, and the complaint about one that cannot succeed.
 
 import { CatalogueError } from '../../client/src/book-catalogue.ts';
+import { CATALOGUE } from '../texts/catalogue.ts';
 import { isRefusal } from './refusal.ts';
 
 /** Work cannot continue. The message is for the person at the page. */
@@ -40,7 +41,7 @@ export function complaintOf(
   { status = 0, message }: Pick<CatalogueError, 'status' | 'message'>,
   reasons: Reasons,
 ): Complaint {
-  return new Complaint(reasons[status] ?? `The catalogue refuses this: ${message}.`);
+  return new Complaint(reasons[status] ?? CATALOGUE.refused(message));
 }
 
 export async function pause(time: number, signal?: AbortSignal): Promise<void> {

@@ -1,5 +1,6 @@
 // Owns: parts of the page that are separate programs, loaded when they are needed first.
 
+import { CATALOGUE } from '../texts/catalogue.ts';
 import { Complaint } from './persist.ts';
 import type { Reach } from './reach.ts';
 
@@ -21,7 +22,7 @@ export function loading<Program, Part>(
     const url = new URL(`${name}${attempts > 1 ? `?${attempts}` : ''}`, import.meta.url);
     const program: Program = await import(url.href).catch(async () => {
       const answer = await reach.fetch(url).catch(() => undefined);
-      throw new Complaint(answer?.status === 404 ? OLD_PAGE : reach.reason);
+      throw new Complaint(answer?.status === 404 ? CATALOGUE.oldPage : reach.reason);
     });
     return make(program);
   };
@@ -33,5 +34,3 @@ export function loading<Program, Part>(
     return part;
   };
 }
-
-const OLD_PAGE = 'This page is older than the catalogue. Reload it.';

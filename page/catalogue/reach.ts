@@ -2,27 +2,11 @@
 // their answers may show a trouble.
 
 import type { CatalogueError } from '../../client/src/book-catalogue.ts';
-import { ALTERED } from './refusal.ts';
+import { CATALOGUE } from '../texts/catalogue.ts';
 import type { Send } from './upload.ts';
 
-/**
- * Why the catalogue cannot be reached, in words. Most reasons are a proxy: one with its own passwords (`locked`), with
- * a login page (`signed out`; also that of a hotel's network), that forbids something, or that changes requests or answers.
- */
-const TROUBLES = {
-  here: '',
-  busy: 'The catalogue is busy or not ready yet.',
-  away: 'The catalogue does not answer.',
-  locked:
-    'A proxy in front of the catalogue asks for its own password. Open this address in another tab, enter it there, and come back.',
-  'signed out':
-    'A login page in front of the catalogue answers in its place. Open this address in another tab, log in there, and come back.',
-  forbidden:
-    'A proxy in front of the catalogue forbids a request of this page. Tell the person who runs the catalogue.',
-  altered: ALTERED,
-} as const;
-
-type State = keyof typeof TROUBLES;
+/** The texts say what each means. */
+type State = keyof typeof CATALOGUE.troubles;
 
 /** Milliseconds between two questions to a service that does not answer. */
 const PROBE_PAUSE = 2000;
@@ -64,13 +48,13 @@ export class Reach {
 
   /** Why the catalogue cannot be reached; '' if it can. */
   get trouble(): string {
-    return TROUBLES[this.#state];
+    return CATALOGUE.troubles[this.#state];
   }
 
   /** Why a request got no answer. */
   get reason(): string {
     const isPassing = this.#state === 'here' || this.#state === 'busy' || this.#state === 'away';
-    return isPassing ? `${this.trouble || TROUBLES.away} Try again in a moment.` : this.trouble;
+    return isPassing ? CATALOGUE.again(this.trouble || CATALOGUE.troubles.away) : this.trouble;
   }
 
   /**

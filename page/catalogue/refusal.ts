@@ -1,9 +1,6 @@
-// Owns: which errors mean that repeating a call cannot succeed, and the words for a proxy that alters answers.
+// Owns: which errors mean that repeating a call cannot succeed.
 
 import { CatalogueError } from '../../client/src/book-catalogue.ts';
-
-export const ALTERED =
-  'A proxy in front of the catalogue changes requests or answers: the headers Session-Key, Link or ETag, or an answer. Tell the person who runs the catalogue.';
 
 /**
  * Excepted are a lost answer, one that means "later", "the book has changed" or "log in", and one of a proxy in front of the service.

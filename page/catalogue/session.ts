@@ -5,6 +5,7 @@
 import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/src/book-catalogue.ts';
 import { readEnvelope } from '../../client/src/request.ts';
 import { keep, kept } from '../elements/storage.ts';
+import { CATALOGUE } from '../texts/catalogue.ts';
 import { askToLogIn } from './login.ts';
 import { Reach } from './reach.ts';
 import { type Answered, type Sent, upload } from './upload.ts';
@@ -24,12 +25,6 @@ const TIMEOUT = 10 * SECOND;
 const NAME = 'session';
 
 const RENEW: Sent = { method: 'PUT', path: 'session' };
-
-const ENDED = 'Your login has ended. Log in again: nothing is lost.';
-const LOGGED_OUT = 'You have logged out.';
-const IDLE_ENDED =
-  'You were logged out after 30 minutes without activity. Log in again to continue: your changes are kept.';
-const LONG_ENDED = 'You were logged out after 12 hours. Log in again to continue: your changes are kept.';
 
 /** What a tab tells the others: a session with so many seconds left, or without a key that a person has logged out. */
 type Told = { readonly key: string; readonly seconds: number };
@@ -111,7 +106,7 @@ export class Session {
             if (error instanceof CatalogueError) this.reach.noticeFailure(error, began);
             throw error;
           }
-          if (this.#catalogue === catalogue) this.#end(ENDED);
+          if (this.#catalogue === catalogue) this.#end(CATALOGUE.ended);
         }
       }
     });
@@ -133,7 +128,7 @@ export class Session {
   /** Ends the session in all tabs, also if the service does not answer: the cookie is worth nothing without the key. */
   async logOut(): Promise<void> {
     this.#tell({ key: '', seconds: 0 });
-    this.#end(LOGGED_OUT);
+    this.#end(CATALOGUE.loggedOut);
     const init = { method: 'DELETE', keepalive: true, signal: AbortSignal.timeout(SECOND) };
     await fetch(new URL('session', location.href), init).catch(() => {}); // a later answer would remove the next cookie
     this.#leave();
@@ -221,7 +216,7 @@ export class Session {
     this.#renewing = undefined;
     if (key !== this.#key) return; // it has ended meanwhile
     if (answer?.status === 200) this.#noteRenewal(answer);
-    else if (answer?.status === 401) this.#askAgain(ENDED);
+    else if (answer?.status === 401) this.#askAgain(CATALOGUE.ended);
   }
 
   #noteRenewal({ data }: Answered): void {
@@ -234,7 +229,7 @@ export class Session {
     this.#renewedAt = performance.now();
     clearTimeout(this.#ending);
     this.#ending = setTimeout(() => {
-      this.#askAgain(seconds * SECOND < IDLE ? LONG_ENDED : IDLE_ENDED);
+      this.#askAgain(seconds * SECOND < IDLE ? CATALOGUE.longEnded : CATALOGUE.unused);
     }, seconds * SECOND);
   }
 
@@ -254,7 +249,7 @@ export class Session {
 
   /** A person has logged out. Everything that the page has read goes, unless a text is not stored yet. */
   #leave(): void {
-    if (this.#catalogue !== undefined) this.#end(LOGGED_OUT);
+    if (this.#catalogue !== undefined) this.#end(CATALOGUE.loggedOut);
     this.onLogOut();
     const hasTexts = !dispatchEvent(new Event('beforeunload', { cancelable: true }));
     if (hasTexts) void this.#logIn();

@@ -5,15 +5,17 @@
 import type { Book, BookChanges } from '../../client/src/book.ts';
 import { type BookCatalogue, BookChanged } from '../../client/src/book-catalogue.ts';
 import type { Log, State } from '../catalogue/log.ts';
-import { ALTERED, isRefusal } from '../catalogue/refusal.ts';
+import { isRefusal } from '../catalogue/refusal.ts';
 import type { Session } from '../catalogue/session.ts';
 import { AS_IT_IS, ask, find, make } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
-import { FIELD_NAMES, FIELDS, type Field, fieldText, NO_VALUE, titleOf } from '../elements/text.ts';
+import { FIELDS, type Field, fieldText, titleOf } from '../elements/text.ts';
 import type { Refused } from '../list/cell-editor.ts';
 import type { RowState } from '../list/row.ts';
 import type { Shelf } from '../list/shelf.ts';
+import { CATALOGUE } from '../texts/catalogue.ts';
 import { CHANGES } from '../texts/changes.ts';
+import { ELEMENTS } from '../texts/elements.ts';
 import type { Undo } from './undo.ts';
 
 /** Milliseconds in which a row shows that it has been saved. */
@@ -69,7 +71,7 @@ export class Edits {
     if (gone !== undefined) return { kind: 'deleted', book: { ...book, ...gone.changes }, ...undo };
     if (edit !== undefined) {
       const { kind, changes, isDeletion } = edit;
-      const unsaved = { action: kind === 'unsaved' ? CHANGES.tryAgain : CHANGES.compare };
+      const unsaved = { action: kind === 'unsaved' ? ELEMENTS.tryAgain : CHANGES.compare };
       const settles = kind !== 'saving' ? unsaved : isDeletion ? undo : {};
       const shown = { kind: isDeletion ? 'deleted' : kind, book: { ...book, ...changes } } as const;
       return { ...shown, ...settles, ...(refused !== undefined && { refused }) };
@@ -237,7 +239,7 @@ export class Edits {
       this.#deleted(before, {}, isDeletion ? undefined : changes);
     } else if (isRefusal(error) && error.status === 200) {
       this.#set({ ...edit, kind: 'unsaved' }); // until the person tries again: the next answer would be the same
-      show(CHANGES.altered(titleOf(before), isDeletion, ALTERED));
+      show(CHANGES.altered(titleOf(before), isDeletion, CATALOGUE.troubles.altered));
     } else if (isRefusal(error)) {
       this.#forget(before.id); // there is nothing to undo
       show(CHANGES.refused(titleOf(before), isDeletion, error.message));
@@ -275,9 +277,9 @@ export class Edits {
     const mine = { ...theirs, ...changes };
     const rows = FIELDS.filter((field) => mine[field] !== theirs[field]).map((field) => {
       const cells = [before, theirs, mine].map((book) =>
-        make('td', AS_IT_IS, fieldText(book, field) || NO_VALUE[field]),
+        make('td', AS_IT_IS, fieldText(book, field) || ELEMENTS.noValues[field]),
       );
-      return make('tr', {}, make('th', { scope: 'row' }, FIELD_NAMES[field]), ...cells);
+      return make('tr', {}, make('th', { scope: 'row' }, ELEMENTS.fields[field]), ...cells);
     });
     find('#conflict-fields').replaceChildren(...rows);
     const kept = await ask(find('#conflict'));

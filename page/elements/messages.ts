@@ -1,6 +1,7 @@
 // Owns: short messages: those in sight for a while, with one action at most, and those for screen readers alone.
 // Does not: offer an action that is nowhere else on the page, since messages disappear (WCAG 2.2.1).
 
+import { ELEMENTS } from '../texts/elements.ts';
 import { button, find, icon, make } from './dom.ts';
 
 export interface Action {
@@ -48,7 +49,7 @@ export function show(
     clear();
     action?.run();
   };
-  const close = button('', clear, { class: 'icon', 'aria-label': 'Dismiss' });
+  const close = button('', clear, { class: 'icon', 'aria-label': ELEMENTS.dismiss });
   close.append(icon('close-icon'));
   const element = make('div', { class: 'message' }, text, action && button(action.label, act), close);
   clear();

@@ -1,5 +1,6 @@
 // Owns: the progress of long work, on screen and for screen readers, and the ways to stop it.
 
+import { ELEMENTS } from '../texts/elements.ts';
 import { button, make, warning } from './dom.ts';
 
 export interface Progress {
@@ -35,10 +36,10 @@ export class ProgressView {
     this.#bar = make('progress', { 'aria-label': title });
     const click = () => {
       this.#stop.ariaDisabled = 'true';
-      this.#stop.textContent = 'Stopping …';
+      this.#stop.textContent = ELEMENTS.stopping;
       stop?.();
     };
-    this.#stop = button('Stop here', click, { hidden: stop === undefined });
+    this.#stop = button(ELEMENTS.stopHere, click, { hidden: stop === undefined });
     this.#footer.append(this.#stop);
     this.parts = [this.heading, this.#text, this.#bar, this.#trouble, this.#footer];
   }
@@ -70,8 +71,8 @@ export class ProgressView {
   async askToRepeat(complaint: string): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const alert = warning(complaint);
-    const repeat = button('Try again', () => resolve(true), { class: 'primary' });
-    const end = button('Stop here', () => resolve(false));
+    const repeat = button(ELEMENTS.tryAgain, () => resolve(true), { class: 'primary' });
+    const end = button(ELEMENTS.stopHere, () => resolve(false));
     this.#footer.before(alert);
     this.#footer.replaceChildren(end, repeat);
     this.heading.focus();

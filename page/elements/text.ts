@@ -1,27 +1,16 @@
 // Owns: how books and numbers are put into words, and which parts of a text were searched for.
 
 import type { Book, NewBook } from '../../client/src/book.ts';
-import type { BookFields } from '../../src/books/book.ts';
+import { type BookFields, FIELD_NAMES } from '../../src/books/book.ts';
 import { APOSTROPHES, fold, QUOTES } from '../../src/books/folding.ts';
 import type { Term } from '../../src/books/words.ts';
+import { ELEMENTS } from '../texts/elements.ts';
 import { yearText } from '../texts/english.ts';
 import { make } from './dom.ts';
 
 export type Field = keyof BookFields;
 
-/** How the page names a field, and a field without a value. */
-export const FIELD_NAMES: Readonly<Record<Field, string>> = {
-  title: 'Title',
-  author: 'Author',
-  year: 'Year',
-};
-export const NO_VALUE: Readonly<Record<Field, string>> = {
-  title: 'no title',
-  author: 'no author',
-  year: 'no year',
-};
-
-export const FIELDS = Object.keys(FIELD_NAMES) as readonly Field[];
+export const FIELDS: readonly Field[] = FIELD_NAMES;
 
 /** One value for each field. */
 export function byField<Value>(make: (field: Field) => Value): Readonly<Record<Field, Value>> {
@@ -46,7 +35,7 @@ export function titleOf(book: Book): string {
 
 /** `Emma, Jane Austen, 1815`, without the parts that are unknown. */
 export function bookText({ title = '', author = '', year = 0 }: Book | NewBook): string {
-  return [title || NO_VALUE.title, author, yearText(year)].filter((part) => part !== '').join(', ');
+  return [title || ELEMENTS.noValues.title, author, yearText(year)].filter((part) => part !== '').join(', ');
 }
 
 /** A hue in degrees that stays with an author. */

@@ -6,7 +6,7 @@ import type { Book } from '../../src/books/book.ts';
 import { asCsv, asJson } from '../../src/books/line.ts';
 import { asCsvFile, asExcel, asExcelFile, asJsonFile } from '../../src/files/writing.ts';
 import type { Session } from '../catalogue/session.ts';
-import { counted } from '../texts/english.ts';
+import { EXPORT } from '../texts/export.ts';
 
 export type ExportFormat = 'csv' | 'excel' | 'json';
 
@@ -76,7 +76,7 @@ async function* foundBy(
   let place: PageSearch | undefined = { ...search, limit: LARGEST_PAGE };
   while (place !== undefined) {
     const { books, next, unindexed }: Page = await catalogue.page(place, { signal });
-    if (unindexed > 0) throw new Error(`the catalogue is still indexing about ${counted(unindexed, 'book')}`);
+    if (unindexed > 0) throw new Error(EXPORT.indexing(unindexed));
     yield* books;
     place = next;
   }

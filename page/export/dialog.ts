@@ -5,7 +5,7 @@ import type { Session } from '../catalogue/session.ts';
 import { button, find, make, warning } from '../elements/dom.ts';
 import { ProgressView } from '../elements/progress.ts';
 import { saveFile } from '../elements/save-file.ts';
-import { counted, numberText } from '../texts/english.ts';
+import { EXPORT } from '../texts/export.ts';
 import { type ExportFormat, exportBooks } from './books.ts';
 
 export class ExportDialog {
@@ -26,11 +26,8 @@ export class ExportDialog {
    * @param count of the books that are shown; undefined if it is not known.
    */
   open(search: Search | undefined, count: number | undefined): void {
-    const books = count === undefined ? 'the books' : counted(count, 'book');
     find('#export-title').textContent =
-      search === undefined
-        ? `Save all ${count === undefined ? '' : `${numberText(count)} `}books`
-        : `Save ${books} found`;
+      search === undefined ? EXPORT.saveAll(count) : EXPORT.saveFound(count);
     this.#dialog.showModal();
     this.#choose(search, count);
   }
@@ -38,19 +35,21 @@ export class ExportDialog {
   #choose(search: Search | undefined, count: number | undefined, complaint?: string): void {
     this.#status.textContent = '';
     const save = (format: ExportFormat) => () => void this.#save(search, count, format);
-    const excel = button('Save for Excel', save('excel'), { class: 'primary' });
-    const others = [button('Save as JSON', save('json')), button('Save as CSV', save('csv'))];
-    const text =
-      'The file for Excel opens by a double click; in it, no title becomes a formula, a number or a date. CSV is for other spreadsheets, JSON for other programs. An import adds books: it adds a book that was corrected in the file beside the one that is here.';
+    const excel = button(EXPORT.excel, save('excel'), { class: 'primary' });
+    const others = [button(EXPORT.json, save('json')), button(EXPORT.csv, save('csv'))];
     const alert = complaint === undefined ? [] : [warning(complaint)];
-    this.#content.replaceChildren(make('p', {}, text), ...alert, make('footer', {}, ...others, excel));
+    this.#content.replaceChildren(
+      make('p', {}, EXPORT.explanation),
+      ...alert,
+      make('footer', {}, ...others, excel),
+    );
     excel.focus();
   }
 
   async #save(search: Search | undefined, count: number | undefined, format: ExportFormat): Promise<void> {
     this.#work = new AbortController();
     const { signal } = this.#work;
-    const view = new ProgressView('Collecting the books', this.#status, () => this.#dialog.close());
+    const view = new ProgressView(EXPORT.collecting, this.#status, () => this.#dialog.close());
     this.#content.replaceChildren(...view.parts);
     view.heading.focus();
     let done = 0;
@@ -60,14 +59,14 @@ export class ExportDialog {
     try {
       const file = await view.watch(
         exportBooks(this.#session, search, format, { onProgress, signal }),
-        () => ({ done, total: count, text: `${counted(done, 'book')} so far.`, trouble: '' }),
+        () => ({ done, total: count, text: EXPORT.soFar(done), trouble: '' }),
       );
       saveFile(file);
       this.#dialog.close();
     } catch (error) {
       if (signal.aborted) return;
       const reason = error instanceof Error ? error.message : error;
-      this.#choose(search, count, `Nothing was saved: ${reason}. Try again.`);
+      this.#choose(search, count, EXPORT.failed(`${reason}`));
     }
   }
 }

@@ -5,7 +5,8 @@ import type { ImportedRow, ImportReport } from '../../client/src/book-catalogue.
 import { because, type ReasonCode, sentenceOf } from '../../src/files/reasons.ts';
 import type { Imports, Options } from '../catalogue/imports.ts';
 import { AS_IT_IS, button, choice, make, redraw, table, warning } from '../elements/dom.ts';
-import { FIELD_NAMES, FIELDS } from '../elements/text.ts';
+import { FIELDS } from '../elements/text.ts';
+import { ELEMENTS } from '../texts/elements.ts';
 import { counted, LANGUAGE, numberText, yearText } from '../texts/english.ts';
 import { LayoutChoice } from './layout.ts';
 import { RefusedRows, recordsOf, SHOWN, saveRefused } from './refused.ts';
@@ -26,7 +27,7 @@ export interface Surroundings {
 
 /** The use of a column that no field takes. */
 const NONE = '–';
-const USES = { [NONE]: NONE, ...FIELD_NAMES };
+const USES = { [NONE]: NONE, ...ELEMENTS.fields };
 type Use = keyof typeof USES;
 
 /** What the table may show, and how the button with their number says so. */
@@ -283,7 +284,7 @@ export class CheckStep {
   }
 }
 
-const COLUMNS = ['Line', ...Object.values(FIELD_NAMES), 'Why'];
+const COLUMNS = ['Line', ...Object.values(ELEMENTS.fields), 'Why'];
 const REFUSED_COLUMNS = ['Line', 'Title', 'Column', 'Value', 'Why'];
 
 function firstOf(shown: number, count: number): string {

@@ -5,7 +5,8 @@ import type { Book } from '../../client/src/book.ts';
 import type { Term } from '../../src/books/words.ts';
 import { find } from '../elements/dom.ts';
 import { goalOf, typesCharacter } from '../elements/keyboard.ts';
-import { FIELD_NAMES, FIELDS, type Field, fieldText } from '../elements/text.ts';
+import { FIELDS, type Field, fieldText } from '../elements/text.ts';
+import { ELEMENTS } from '../texts/elements.ts';
 import { LIST } from '../texts/list.ts';
 import { CellEditor, type Onward, type Refused } from './cell-editor.ts';
 import { LongScroll } from './long-scroll.ts';
@@ -320,7 +321,7 @@ export class Grid {
       cell,
       text: fieldText(book, field),
       refused: this.#events.stateOf(book)?.refused?.[field],
-      label: LIST.fieldOf(FIELD_NAMES[field], book.title),
+      label: LIST.fieldOf(ELEMENTS.fields[field], book.title),
       placeholder: field === 'year' ? '1605 or 750 BC' : '',
       store: (text) => this.#events.edit(book, field, text),
       closed: (onward, refused) => {

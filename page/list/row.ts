@@ -4,7 +4,8 @@
 import type { Book } from '../../client/src/book.ts';
 import type { Term } from '../../src/books/words.ts';
 import { find } from '../elements/dom.ts';
-import { byField, FIELDS, type Field, fieldText, fillMarked, hueOf, NO_VALUE } from '../elements/text.ts';
+import { byField, FIELDS, type Field, fieldText, fillMarked, hueOf } from '../elements/text.ts';
+import { ELEMENTS } from '../texts/elements.ts';
 import type { Refused } from './cell-editor.ts';
 
 /** The column of the buttons, after those of the fields. */
@@ -53,7 +54,7 @@ export class Row {
       shown.classList.toggle('missing', isMissing);
       shown.classList.toggle('refused', refused !== undefined);
       (cells[column] as HTMLElement).ariaInvalid = refused === undefined ? null : 'true';
-      if (isMissing) shown.textContent = NO_VALUE[field];
+      if (isMissing) shown.textContent = ELEMENTS.noValues[field];
       else fillMarked(shown, text, field === 'year' ? [] : wanted);
     }
     // The button with the focus may have been replaced by another one, or by none.

@@ -2,7 +2,7 @@
 
 import type { NextPart } from '../catalogue/log.ts';
 import { button, warning } from '../elements/dom.ts';
-import { LOG } from '../texts/log.ts';
+import { ELEMENTS } from '../texts/elements.ts';
 
 /**
  * @param next the text of the button after the first part.
@@ -24,7 +24,7 @@ export function nextPartButton<Item>(
     if (outcome instanceof Error) {
       complaint = warning(outcome.message);
       element.before(complaint);
-      element.textContent = LOG.tryAgain;
+      element.textContent = ELEMENTS.tryAgain;
     } else {
       element.textContent = next;
       element.hidden = show(outcome);

@@ -2,7 +2,8 @@
 
 import type { CatalogueEvent, ChangedBook, ListedEvent } from '../../client/src/book-catalogue.ts';
 import type { Sentence } from '../elements/dom.ts';
-import { bookText, FIELDS, fieldText, NO_VALUE } from '../elements/text.ts';
+import { bookText, FIELDS, fieldText } from '../elements/text.ts';
+import { ELEMENTS } from '../texts/elements.ts';
 import { LOG } from '../texts/log.ts';
 
 /** The kind of an event and its number of books: `14 books changed`. */
@@ -34,7 +35,9 @@ export function changeText(changed: ChangedBook): Sentence {
   const fields = FIELDS.filter((field) => before[field] !== book[field]);
   if (fields.length === 0) return [LOG.changedBack];
   return fields.flatMap((field, at) => {
-    const [from = '', to = ''] = [before, book].map((one) => fieldText(one, field) || NO_VALUE[field]);
+    const [from = '', to = ''] = [before, book].map(
+      (one) => fieldText(one, field) || ELEMENTS.noValues[field],
+    );
     return LOG.values(at === 0, field, from, to);
   });
 }

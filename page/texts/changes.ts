@@ -33,7 +33,6 @@ export const CHANGES = {
   saved: 'Saved',
   show: 'Show',
   undo: 'Undo',
-  tryAgain: 'Try again',
   compare: 'Compare',
   correct: 'Correct',
   isFinal: (title: string): Sentence => sentence`This is final. Delete “${title}”?`,

@@ -9,7 +9,6 @@ export const LOG = {
   older: 'Older',
   more: 'More',
   all: (books: number | null) => (books === null ? 'All of them' : `All ${counted(books, 'book')}`),
-  tryAgain: 'Try again',
   show: 'Show',
   undo: 'Undo',
   buttonOf: (label: string, event: string) => `${label}: ${event}`,
@@ -79,6 +78,5 @@ export const LOG = {
 
   // Requests
   notInLog: 'This change is no longer in the log.',
-  noAnswer: 'The catalogue does not answer.',
   nothingUndone: ' Nothing was undone.',
 };
