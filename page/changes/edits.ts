@@ -7,7 +7,7 @@ import { type BookCatalogue, BookChanged } from '../../client/src/book-catalogue
 import type { Log, State } from '../catalogue/log.ts';
 import { isRefusal } from '../catalogue/refusal.ts';
 import type { Session } from '../catalogue/session.ts';
-import { AS_IT_IS, ask, find, make } from '../elements/dom.ts';
+import { ask, find, make } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
 import { FIELDS, type Field, fieldText, titleOf } from '../elements/text.ts';
 import type { Refused } from '../list/cell-editor.ts';
@@ -16,6 +16,7 @@ import type { Shelf } from '../list/shelf.ts';
 import { CATALOGUE } from '../texts/catalogue.ts';
 import { CHANGES } from '../texts/changes.ts';
 import { ELEMENTS } from '../texts/elements.ts';
+import { AS_IT_IS } from '../texts/sentence.ts';
 import type { Undo } from './undo.ts';
 
 /** Milliseconds in which a row shows that it has been saved. */

@@ -67,20 +67,6 @@ export function redraw(element: Element, ...parts: readonly Node[]): void {
   if (focused) document.getElementById(focused)?.focus();
 }
 
-/**
- * Attributes of an element whose whole text is from the catalogue or from a file: a browser does not translate it, and writes
- * it from the side on which its language begins.
- */
-export const AS_IT_IS = { translate: 'no', dir: 'auto' } as const;
-
-/** The parts of a sentence: words, and elements in it. */
-export type Sentence = readonly (string | Node)[];
-
-/** A sentence with such texts in it. */
-export function sentence(parts: TemplateStringsArray, ...texts: readonly string[]): Sentence {
-  return parts.flatMap((part, at) => (at === 0 ? part : [make('bdi', AS_IT_IS, texts[at - 1]), part]));
-}
-
 /** @param heads of the columns: texts, or what stands in their cells. */
 export function table(heads: readonly (string | readonly Node[])[], body: HTMLElement): HTMLElement {
   const cells = heads.map((head) => make('th', { scope: 'col' }, ...[head].flat()));

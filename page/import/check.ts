@@ -4,10 +4,12 @@
 import type { ImportedRow, ImportReport } from '../../client/src/book-catalogue.ts';
 import { because, type ReasonCode, sentenceOf } from '../../src/files/reasons.ts';
 import type { Imports, Options } from '../catalogue/imports.ts';
-import { AS_IT_IS, button, choice, make, redraw, table, warning } from '../elements/dom.ts';
+import { button, choice, make, redraw, table, warning } from '../elements/dom.ts';
 import { FIELDS } from '../elements/text.ts';
 import { ELEMENTS } from '../texts/elements.ts';
-import { counted, LANGUAGE, numberText, yearText } from '../texts/english.ts';
+import { LANGUAGE, numberText, yearText } from '../texts/english.ts';
+import { IMPORT } from '../texts/import.ts';
+import { AS_IT_IS } from '../texts/sentence.ts';
 import { LayoutChoice } from './layout.ts';
 import { RefusedRows, recordsOf, SHOWN, saveRefused } from './refused.ts';
 import { describe, noticesOn, remarksOn } from './understood.ts';
@@ -30,16 +32,9 @@ const NONE = '–';
 const USES = { [NONE]: NONE, ...ELEMENTS.fields };
 type Use = keyof typeof USES;
 
-/** What the table may show, and how the button with their number says so. */
-const KINDS = {
-  rows: { label: 'in the file', title: 'The first rows of the file' },
-  new: { label: 'new', title: 'Books that are new' },
-  here: { label: 'here already', title: 'Books that are here already' },
-  doubtful: { label: 'doubtful', title: 'Books that are doubtful' },
-  refused: { label: 'cannot be read', title: 'Rows that cannot be read' },
-} as const;
-type Kind = keyof typeof KINDS;
-const ALL = Object.keys(KINDS) as readonly Kind[];
+/** What the table may show: each kind has a button with its number. */
+const ALL = ['rows', 'new', 'here', 'doubtful', 'refused'] as const;
+type Kind = (typeof ALL)[number];
 
 /** Milliseconds between two looks at why the catalogue does not answer. */
 const LOOK = 200;
@@ -58,7 +53,7 @@ export class CheckStep {
   ) as Readonly<Record<Kind, HTMLButtonElement>>;
   readonly #table = make('div', { class: 'scroll', role: 'region', tabindex: 0 });
   readonly #more = make('p', { class: 'hint' });
-  readonly #save = button('Save the refused rows', () => void this.#saveRefused());
+  readonly #save = button(IMPORT.saveRefused, () => void this.#saveRefused());
   readonly #layout = new LayoutChoice((options) => this.#choose(options));
   readonly #refused = new RefusedRows(() => this.#read());
   readonly #doubtfulToo = make('input', {
@@ -70,7 +65,7 @@ export class CheckStep {
   readonly #remarks = make('p', { class: 'hint' });
   readonly #going = make('p', { class: 'hint' });
   readonly #start = button('', () => void this.#import(), { class: 'primary' });
-  readonly #warning = warning('Your corrections would be lost. Repeat the action to discard them.');
+  readonly #warning = warning(IMPORT.wouldBeLost);
   #known: ImportReport;
   #kind: Kind = 'rows';
   /** Options that were chosen, but not yet sent. */
@@ -101,9 +96,9 @@ export class CheckStep {
       this.#layout.element,
       this.#remarks,
       this.#doubtfulLabel,
-      make('label', CHECK, skip, `Leave out books that are here already (same ${same})`),
+      make('label', CHECK, skip, IMPORT.leaveOut(same)),
       // Its text moves no button that the pointer is on: the press that leaves a corrected field begins a check.
-      make('footer', {}, this.#going, button('Another file', around.leave), this.#start),
+      make('footer', {}, this.#going, button(IMPORT.anotherFile, around.leave), this.#start),
     ];
     this.#show(true);
   }
@@ -163,7 +158,7 @@ export class CheckStep {
       const options = { ...this.#asked, corrections };
       this.#asked = undefined;
       const say = () => {
-        this.#going.textContent = imports.trouble || 'Checking the file again …';
+        this.#going.textContent = imports.trouble || IMPORT.checkingAgain;
       };
       say();
       const timer = setInterval(say, LOOK);
@@ -198,27 +193,22 @@ export class CheckStep {
   #drawFigures(): void {
     const { figures, file } = this.#known;
     const { here, repeated, doubtful, refused, rows } = figures;
-    const doubles = here > 0 ? 'here already, or twice in the file' : 'twice in the file';
     for (const kind of ALL) {
       const count = this.#count(kind);
-      const label = kind === 'here' && repeated > 0 ? doubles : KINDS[kind].label;
+      const label = kind === 'here' && repeated > 0 ? IMPORT.hereOrTwice(here > 0) : IMPORT.kinds[kind].label;
       this.#figures[kind].replaceChildren(make('b', {}, this.#isBusy ? '…' : numberText(count)), ` ${label}`);
       this.#figures[kind].ariaDisabled = count === 0 && kind !== 'rows' ? 'true' : null;
     }
     this.#figures.refused.classList.toggle('bad', refused > 0);
     this.#doubtfulLabel.hidden = doubtful === 0;
-    this.#doubtfulCount.textContent = `Also import ${counted(doubtful, 'doubtful book')}`;
+    this.#doubtfulCount.textContent = IMPORT.doubtfulToo(doubtful);
     const count = figures.new + (this.#doubtfulToo.checked ? doubtful : 0);
     const isKnown = file !== null && !this.#isBusy && !this.#layout.isOpen;
-    this.#start.textContent = isKnown ? `Import ${counted(count, 'book')}` : 'Import';
+    this.#start.textContent = isKnown ? IMPORT.importBooks(count) : IMPORT.import;
     this.#start.disabled = !isKnown || count === 0;
     if (!isKnown || count > 0 || rows === 0) return;
     this.#going.textContent =
-      refused === rows
-        ? 'There is nothing to import: no row can be read. Is each column the right one?'
-        : doubtful > 0
-          ? 'There is nothing to import but doubtful books. Is each column the right one?'
-          : 'There is nothing to import: every book is here already.';
+      IMPORT.nothing[refused === rows ? 'refused' : doubtful > 0 ? 'doubtful' : 'here'];
   }
 
   /** Shows the rows of a kind. */
@@ -227,7 +217,7 @@ export class CheckStep {
     if (kind !== 'rows' && count === 0) return;
     this.#kind = kind;
     for (const one of ALL) this.#figures[one].ariaPressed = String(one === kind);
-    this.#table.ariaLabel = KINDS[kind].title;
+    this.#table.ariaLabel = IMPORT.kinds[kind].title;
     this.#save.hidden = true;
     this.#more.textContent = '';
     if (kind === 'rows') redraw(this.#table, this.#firstRows());
@@ -244,9 +234,9 @@ export class CheckStep {
     redraw(this.#table, table(REFUSED_COLUMNS, this.#refused.body));
     this.#save.hidden = saved === 0;
     this.#more.textContent = [
-      'Correct a value, and its row is imported with the others.',
+      IMPORT.correct,
       firstOf(Math.min(this.#known.refused.length, SHOWN), count),
-      saved < count ? `The file of refused rows has ${numberText(saved)} of them.` : '',
+      saved < count ? IMPORT.savedRefused(saved) : '',
     ]
       .join(' ')
       .trim();
@@ -259,7 +249,7 @@ export class CheckStep {
     const columns = file?.columns ?? options;
     const uses = names.map((name) => FIELDS.find((field) => columns[field] === name) ?? NONE);
     const choices = names.map((name, at) =>
-      choice({ id: `import-column-${at}`, 'aria-label': `Column ${name}` }, USES, (use) => {
+      choice({ id: `import-column-${at}`, 'aria-label': IMPORT.column(name) }, USES, (use) => {
         const before = uses[at] ?? NONE;
         const other = uses.indexOf(use as Use);
         if (other >= 0) uses[other] = NONE;
@@ -273,7 +263,7 @@ export class CheckStep {
     };
     show();
     const heads = names.map((name, at) => {
-      const shown = make('span', AS_IT_IS, name.trim() === '' ? 'without a name' : name);
+      const shown = make('span', AS_IT_IS, name.trim() === '' ? IMPORT.unnamed : name);
       const canBeChosen = name !== '' && names.indexOf(name) === at;
       return canBeChosen ? [choices[at] as Node, shown] : [shown];
     });
@@ -284,11 +274,12 @@ export class CheckStep {
   }
 }
 
-const COLUMNS = ['Line', ...Object.values(ELEMENTS.fields), 'Why'];
-const REFUSED_COLUMNS = ['Line', 'Title', 'Column', 'Value', 'Why'];
+const { line, why } = IMPORT.columns;
+const COLUMNS = [line, ...Object.values(ELEMENTS.fields), why];
+const REFUSED_COLUMNS = Object.values(IMPORT.columns);
 
 function firstOf(shown: number, count: number): string {
-  return shown < count ? `These are the first ${numberText(shown)} of ${numberText(count)}.` : '';
+  return shown < count ? IMPORT.firstOf(shown, count) : '';
 }
 
 function bookRow({ line, title, author, year, doubt }: ImportedRow): HTMLElement {

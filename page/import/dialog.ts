@@ -9,7 +9,7 @@ import type { Undo } from '../changes/undo.ts';
 import { button, find, icon, make, warning } from '../elements/dom.ts';
 import { show as showMessage } from '../elements/messages.ts';
 import { type Progress, ProgressView } from '../elements/progress.ts';
-import { counted, numberText } from '../texts/english.ts';
+import { IMPORT } from '../texts/import.ts';
 import { CheckStep } from './check.ts';
 import { exampleFile } from './examples.ts';
 import { RecentImports } from './recent.ts';
@@ -17,9 +17,6 @@ import { recordsOf, saveRefused } from './refused.ts';
 
 /** Of the first check of a file. The page gives each book a new id, and leaves doubtful ones out. */
 const OPTIONS: Options = { ids: 'new', doubtful: 'skip' };
-
-const NOT_TEXT =
-  'This file is not text. If it is a spreadsheet, save it as CSV in UTF-8, and choose that file.';
 
 /** An import that continues, or books that are taken back. */
 type Work = Going | { readonly phase: 'undoing'; readonly done: number; readonly total: number };
@@ -109,19 +106,17 @@ export class ImportDialog {
         if (file !== undefined) void this.#read(file, recent);
       },
     });
-    const formats =
-      'or drop it here: CSV, also with semicolons or tabs, JSON, or JSON Lines. Exports of Goodreads, LibraryThing, StoryGraph, Calibre, Koha and Zotero are understood as they are.';
     const drop = make(
       'label',
       { class: 'drop' },
       icon('import-icon'),
-      make('strong', { id: 'import-choose' }, 'Choose a file'),
-      make('span', { id: 'import-formats' }, formats),
+      make('strong', { id: 'import-choose' }, IMPORT.choose),
+      make('span', { id: 'import-formats' }, IMPORT.formats),
       input,
     );
     const alert = complaint === undefined ? [] : [warning(complaint)];
-    const hint = 'Nothing is stored before you have seen how the file was understood.';
-    this.#show(0, input, drop, ...alert, make('p', { class: 'hint' }, hint), recent.element);
+    const hint = make('p', { class: 'hint' }, IMPORT.nothingStored);
+    this.#show(0, input, drop, ...alert, hint, recent.element);
     void recent.watch(this.#work.signal);
     return recent;
   }
@@ -132,7 +127,7 @@ export class ImportDialog {
     if (stopped !== undefined) return this.#import(stopped, file, {});
     this.#end();
     const { signal } = this.#work;
-    const view = new ProgressView(`Checking ${file.name}`, this.#status, () => this.#chooseFile());
+    const view = new ProgressView(IMPORT.checking(file.name), this.#status, () => this.#chooseFile());
     this.#show(0, view.heading, ...view.parts);
     try {
       const known = await this.#watch(view, (onProgress) =>
@@ -140,7 +135,7 @@ export class ImportDialog {
       );
       const { code, message } = known.fault ?? {};
       if (known.file === null && code !== 'no-title')
-        throw new Complaint(code === 'not-text' ? NOT_TEXT : message);
+        throw new Complaint(code === 'not-text' ? IMPORT.notText : message);
       this.#showCheck(file, known);
     } catch (error) {
       if (!signal.aborted) this.#chooseFile((error as Error).message);
@@ -165,8 +160,8 @@ export class ImportDialog {
   async #import(known: ImportInShort, file: File, options: Options): Promise<void> {
     this.#end();
     const { signal } = new AbortController();
-    const view = new ProgressView(`Importing ${file.name}`, this.#status);
-    const note = make('p', { class: 'hint' }, 'The import continues if you close this, or the page.');
+    const view = new ProgressView(IMPORT.importing(file.name), this.#status);
+    const note = make('p', { class: 'hint' }, IMPORT.continues);
     this.#show(2, view.heading, ...view.parts, note);
     for (;;) {
       try {
@@ -175,7 +170,7 @@ export class ImportDialog {
         );
         this.#onStored();
         if (view.heading.isConnected) this.#showResult(stored);
-        else showMessage(`${file.name}: ${counted(stored.books, 'book was', 'books were')} added.`);
+        else showMessage(IMPORT.addedOf(file.name, stored.books));
         return;
       } catch (error) {
         if (!view.heading.isConnected) return; // the list of imports says that it is not complete
@@ -189,16 +184,16 @@ export class ImportDialog {
 
   async #takeBack({ import: number, name }: ImportInShort): Promise<void> {
     this.#end();
-    const view = new ProgressView(`Taking back ${name ?? 'an import'}`, this.#status);
+    const view = new ProgressView(IMPORT.takingBack(name ?? IMPORT.anImport), this.#status);
     this.#show(2, view.heading, ...view.parts);
     try {
       const { undone, left } = await this.#watch(view, (onProgress) =>
-        this.#undo.takeBack({ event: number }, name ?? 'an import', {
+        this.#undo.takeBack({ event: number }, name ?? IMPORT.anImport, {
           onProgress: (done, total) => onProgress({ phase: 'undoing', done, total }),
         }),
       );
-      const facts = [`${counted(undone, 'book was', 'books were')} removed.`];
-      if (left > 0) facts.push(`${counted(left, 'book stays', 'books stay')}: changed since the import.`);
+      const facts = [IMPORT.removed(undone)];
+      if (left > 0) facts.push(IMPORT.stay(left));
       if (view.heading.isConnected) this.#showEnd(facts);
     } catch (error) {
       if (view.heading.isConnected) this.#chooseFile((error as Error).message);
@@ -219,27 +214,24 @@ export class ImportDialog {
 
   #showResult(stored: ImportReport): void {
     const { books, figures, fault, options } = stored;
-    const facts = [`${counted(books, 'book was', 'books were')} added.`];
+    const facts = [IMPORT.added(books)];
     const own = Math.max(0, books - toAdd(stored)); // from before it was interrupted
     const here = figures.here - own;
-    if (here > 0) facts.push(`${counted(here, 'was', 'were')} here already.`);
-    if (figures.repeated > 0)
-      facts.push(`${counted(figures.repeated, 'row was', 'rows were')} in the file more than once.`);
-    if (figures.doubtful > 0 && options.doubtful === 'skip')
-      facts.push(`${counted(figures.doubtful, 'doubtful book was', 'doubtful books were')} left out.`);
-    if (figures.refused > 0) facts.push(`${counted(figures.refused, 'row')} could not be read.`);
+    if (here > 0) facts.push(IMPORT.wereHere(here));
+    if (figures.repeated > 0) facts.push(IMPORT.wereTwice(figures.repeated));
+    if (figures.doubtful > 0 && options.doubtful === 'skip') facts.push(IMPORT.leftOut(figures.doubtful));
+    if (figures.refused > 0) facts.push(IMPORT.unreadable(figures.refused));
     if (fault !== null) facts.push(fault.message);
     const buttons: HTMLElement[] = [];
-    if (recordsOf(stored).length > 0)
-      buttons.push(button('Save the refused rows', () => saveRefused(stored)));
-    if (books > 0) buttons.push(button('Undo this import', () => void this.#takeBack(stored)));
+    if (recordsOf(stored).length > 0) buttons.push(button(IMPORT.saveRefused, () => saveRefused(stored)));
+    if (books > 0) buttons.push(button(IMPORT.undoThis, () => void this.#takeBack(stored)));
     this.#showEnd(facts, buttons);
   }
 
   /** @param facts the first of which is the heading. */
   #showEnd([first = '', ...others]: readonly string[], buttons: readonly HTMLElement[] = []): void {
     const heading = make('h3', { class: 'result', tabindex: -1 }, icon('done-icon'), first);
-    const done = button('Done', () => this.#dialog.close(), { class: 'primary' });
+    const done = button(IMPORT.done, () => this.#dialog.close(), { class: 'primary' });
     const parts = others.map((fact) => make('p', {}, fact));
     this.#show(2, heading, heading, ...parts, make('footer', {}, ...buttons, done));
     this.#status.textContent = others.join(' ');
@@ -248,23 +240,24 @@ export class ImportDialog {
 
 function progressOf(going: Work): Omit<Progress, 'trouble'> {
   const at = (done: number, total: number | undefined, text: string) => ({ done, total, text });
-  const part = (done: number, total: number, what: string) =>
-    at(done, total, `${Math.floor((100 * done) / total)} % of the file is ${what}.`);
-  const books = (done: number, total: number, end: string) =>
-    at(done, total, `${numberText(done)} of ${counted(total, 'book')}${end}`);
+  const part = (done: number, total: number, text: (percent: number) => string) =>
+    at(done, total, text(Math.floor((100 * done) / total)));
+  const books = (done: number, total: number, text: (done: number, total: number) => string) =>
+    at(done, total, text(done, total));
+  const texts = IMPORT.progress;
   switch (going.phase) {
     case 'sending':
-      return part(going.done, going.total, 'sent');
+      return part(going.done, going.total, texts.sending);
     case 'waiting':
-      return at(0, undefined, 'Waiting for other imports …');
+      return at(0, undefined, texts.waiting);
     case 'reading':
-      return part(going.read, going.size, 'read');
+      return part(going.read, going.size, texts.reading);
     case 'comparing':
-      return at(0, undefined, 'Looking for books that are here already …');
+      return at(0, undefined, texts.comparing);
     case 'storing': // those of before an interruption are among the books, but no longer new
-      return books(going.books, Math.max(going.books, toAdd(going)), ' added.');
+      return books(going.books, Math.max(going.books, toAdd(going)), texts.storing);
     case 'undoing':
-      return books(going.done, going.total, '.');
+      return books(going.done, going.total, texts.undoing);
     case 'done':
       return at(1, 1, '');
   }

@@ -4,34 +4,23 @@ import type { ImportReport } from '../../client/src/book-catalogue.ts';
 import type { Options } from '../catalogue/imports.ts';
 import { choice, make } from '../elements/dom.ts';
 import { FIELDS } from '../elements/text.ts';
-
-/** What separates columns. */
-export const DELIMITERS: Readonly<Record<string, string>> = {
-  ',': 'commas',
-  ';': 'semicolons',
-  '\t': 'tabs',
-  '|': 'vertical bars',
-};
-
-/** What the first row may be. */
-const FIRST_ROW = {
-  '': 'choose',
-  yes: 'the names of the columns',
-  no: 'a book',
-  above: 'neither: leave it out',
-} as const;
+import { IMPORT } from '../texts/import.ts';
 
 export class LayoutChoice {
-  readonly #firstRow = choice({ id: 'import-first-row' }, FIRST_ROW, (value) => this.#chooseFirstRow(value));
-  readonly #delimiter = choice({ id: 'import-delimiter' }, { '': 'as found', ...DELIMITERS }, (delimiter) =>
-    this.#choose({ delimiter }),
+  readonly #firstRow = choice({ id: 'import-first-row' }, IMPORT.firstRowIs, (value) =>
+    this.#chooseFirstRow(value),
+  );
+  readonly #delimiter = choice(
+    { id: 'import-delimiter' },
+    { '': IMPORT.asFound, ...IMPORT.separators },
+    (delimiter) => this.#choose({ delimiter }),
   );
   readonly element = make(
     'details',
     { class: 'layout hint' },
-    make('summary', {}, 'The table is read in the wrong way'),
-    make('div', {}, make('label', { for: 'import-first-row' }, 'First row'), this.#firstRow),
-    make('div', {}, make('label', { for: 'import-delimiter' }, 'Separated by'), this.#delimiter),
+    make('summary', {}, IMPORT.isWrong),
+    make('div', {}, make('label', { for: 'import-first-row' }, IMPORT.firstRow), this.#firstRow),
+    make('div', {}, make('label', { for: 'import-delimiter' }, IMPORT.separator), this.#delimiter),
   );
   readonly #onChoice: (options: Options) => void;
   /** Whether no name of the first row was known, so that it may be a book. */

@@ -1,8 +1,9 @@
 // Owns: the list of the imports that a person may look for: those that are not complete, and those of the last day.
 
 import type { Imports, RecentImport } from '../catalogue/imports.ts';
-import { AS_IT_IS, button, make, redraw } from '../elements/dom.ts';
-import { counted } from '../texts/english.ts';
+import { button, make, redraw } from '../elements/dom.ts';
+import { IMPORT } from '../texts/import.ts';
+import { asItIs } from '../texts/sentence.ts';
 
 /** Milliseconds between two looks at imports that continue. */
 const LOOK = 1000;
@@ -36,7 +37,7 @@ export class RecentImports {
     const lines = this.#all.map((one) => this.#line(one));
     redraw(
       this.element,
-      make('h3', { id: 'import-recent' }, 'Latest imports'),
+      make('h3', { id: 'import-recent' }, IMPORT.latest),
       make('ul', { class: 'recent', 'aria-labelledby': 'import-recent' }, ...lines),
     );
     const goesOn = this.#all.some(({ state }) => state === 'open');
@@ -45,18 +46,10 @@ export class RecentImports {
 
   #line(one: RecentImport): HTMLElement {
     const { import: number, state, isInLog } = one;
-    const name = one.name ?? 'a file';
-    const books = counted(one.books, 'book');
-    const text = {
-      open: `${books} so far`,
-      checked: '',
-      stopped: `${books}. It is not complete: choose the file again.`,
-      stored: books,
-      undone: `${books}, undone`,
-    }[state];
-    const attributes = { id: `import-undo-${number}`, 'aria-label': `Undo the import of ${name}` };
+    const name = one.name ?? IMPORT.aFile;
+    const attributes = { id: `import-undo-${number}`, 'aria-label': IMPORT.undoOf(name) };
     const canBeTakenBack = isInLog && (state === 'stored' || state === 'stopped');
-    const undo = canBeTakenBack ? button('Undo', () => this.#takeBack(one), attributes) : undefined;
-    return make('li', {}, make('span', {}, make('bdi', AS_IT_IS, name), `: ${text}`), undo);
+    const undo = canBeTakenBack ? button(IMPORT.undo, () => this.#takeBack(one), attributes) : undefined;
+    return make('li', {}, make('span', {}, asItIs(name), `: ${IMPORT.state[state](one.books)}`), undo);
   }
 }

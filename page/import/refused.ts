@@ -3,9 +3,11 @@
 
 import type { ImportReport, RefusedRow } from '../../client/src/book-catalogue.ts';
 import { type Reason, sentenceOf } from '../../src/files/reasons.ts';
-import { AS_IT_IS, button, icon, make } from '../elements/dom.ts';
+import { button, icon, make } from '../elements/dom.ts';
 import { saveFile } from '../elements/save-file.ts';
 import { numberText } from '../texts/english.ts';
+import { IMPORT } from '../texts/import.ts';
+import { AS_IT_IS } from '../texts/sentence.ts';
 
 /** Rows that are drawn: thousands would hold the page up. */
 export const SHOWN = 100;
@@ -52,11 +54,11 @@ export class RefusedRows {
       {},
       make('td', { class: 'number' }, numberText(line)),
       make('td', { ...AS_IT_IS, class: 'serif' }, title ?? ''),
-      column === null ? make('td', {}, 'the whole row') : make('td', AS_IT_IS, column),
+      column === null ? make('td', {}, IMPORT.wholeRow) : make('td', AS_IT_IS, column),
     );
     this.body.append(element);
     if (text === null) {
-      element.append(make('td', {}, 'is too long to be corrected here'), why);
+      element.append(make('td', {}, IMPORT.tooLong), why);
       return { row, judge: () => {} };
     }
     const field = this.#field(row, text);
@@ -65,7 +67,7 @@ export class RefusedRows {
       field.dispatchEvent(new Event('change'));
       field.focus();
     };
-    const offered = proposal === null ? undefined : button(`${proposal}?`, offer);
+    const offered = proposal === null ? undefined : button(IMPORT.proposal(proposal), offer);
     element.append(make('td', {}, make('div', { class: 'value' }, field, offered)), why);
     let judged = text;
     return {
@@ -77,7 +79,7 @@ export class RefusedRows {
         element.classList.toggle('corrected', isRight);
         field.setAttribute('aria-invalid', String(!isRight));
         const said = isRight
-          ? [icon('done-icon'), make('span', { role: 'status' }, 'can be read now')]
+          ? [icon('done-icon'), make('span', { role: 'status' }, IMPORT.canBeRead)]
           : [make('span', { role: 'alert' }, reasonOf(now, row))];
         why.replaceChildren(...said);
       },
@@ -87,7 +89,7 @@ export class RefusedRows {
   #field(row: RefusedRow, text: string): HTMLInputElement | HTMLTextAreaElement {
     const { line, column } = row;
     const attributes = {
-      'aria-label': `${column ?? 'Row'}, line ${line}`,
+      'aria-label': IMPORT.fieldOf(column, line),
       'aria-describedby': `import-why-${line}`,
       'aria-invalid': 'true',
       spellcheck: 'false',

@@ -2,9 +2,10 @@
 
 import type { Suggestion } from '../../client/src/search.ts';
 import type { Session } from '../catalogue/session.ts';
-import { AS_IT_IS, button, find, make } from '../elements/dom.ts';
+import { button, find, make } from '../elements/dom.ts';
 import { announce } from '../elements/messages.ts';
 import { LIST } from '../texts/list.ts';
+import { AS_IT_IS } from '../texts/sentence.ts';
 import { correctionOf, isFiltered, type View } from './view.ts';
 
 const root = find('#grid');

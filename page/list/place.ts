@@ -1,8 +1,9 @@
 // Owns: the number and the book of the current place in a long list, shown during a long scroll.
 
-import { find, sentence } from '../elements/dom.ts';
+import { find } from '../elements/dom.ts';
 import { bookText } from '../elements/text.ts';
 import { numberText } from '../texts/english.ts';
+import { sentence } from '../texts/sentence.ts';
 import type { Shelf } from './shelf.ts';
 
 /** Milliseconds in which the place is shown after the last long move. */

@@ -4,10 +4,11 @@ import { type Book, type BookChanges, isSameBook } from '../../client/src/book.t
 import type { BookState } from '../../client/src/book-catalogue.ts';
 import type { Log } from '../catalogue/log.ts';
 import type { Undo } from '../changes/undo.ts';
-import { AS_IT_IS, button, find, make, warning } from '../elements/dom.ts';
+import { button, find, make, warning } from '../elements/dom.ts';
 import { bookText, FIELDS, titleOf } from '../elements/text.ts';
 import { dayText, timeText } from '../texts/english.ts';
 import { LOG } from '../texts/log.ts';
+import { asItIs } from '../texts/sentence.ts';
 import { changeText } from './words.ts';
 
 const dialog = find<HTMLDialogElement>('#log');
@@ -61,7 +62,7 @@ export class BookHistory {
     const what = isFirst && change === null ? [LOG.asItWas] : changeText({ id: 0, before, book });
     const time = make('time', { datetime: moment }, LOG.dayAndTime(dayText(moment), timeText(moment)));
     const text = make('p', { class: 'hint' }, time);
-    if (book !== null) text.append(': ', make('bdi', AS_IT_IS, bookText(book)));
+    if (book !== null) text.append(': ', asItIs(bookText(book)));
     const line = make('li', {}, make('div', {}, make('p', {}, make('b', {}, ...what)), text));
     const latest = states[0]?.book ?? null;
     if (book === null || (latest !== null && isSameBook(book, latest))) return line;

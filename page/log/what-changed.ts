@@ -3,10 +3,11 @@
 import type { ChangedBook, EventName, ListedEvent, UndoRequest } from '../../client/src/book-catalogue.ts';
 import { BOOKS, type Log } from '../catalogue/log.ts';
 import type { Undo } from '../changes/undo.ts';
-import { AS_IT_IS, button, find, make } from '../elements/dom.ts';
+import { button, find, make } from '../elements/dom.ts';
 import { show as showMessage } from '../elements/messages.ts';
 import { agoText, dayText, momentText, timeText } from '../texts/english.ts';
 import { LOG } from '../texts/log.ts';
+import { AS_IT_IS } from '../texts/sentence.ts';
 import { BookHistory, type Change } from './history.ts';
 import { nextPartButton } from './next-part.ts';
 import { Undoing } from './undoing.ts';

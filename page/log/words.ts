@@ -1,10 +1,10 @@
 // Owns: events of the log and their books, in words.
 
 import type { CatalogueEvent, ChangedBook, ListedEvent } from '../../client/src/book-catalogue.ts';
-import type { Sentence } from '../elements/dom.ts';
 import { bookText, FIELDS, fieldText } from '../elements/text.ts';
 import { ELEMENTS } from '../texts/elements.ts';
 import { LOG } from '../texts/log.ts';
+import type { Sentence } from '../texts/sentence.ts';
 
 /** The kind of an event and its number of books: `14 books changed`. */
 export function eventText({ kind, name, books, ...event }: ListedEvent | CatalogueEvent): Sentence {

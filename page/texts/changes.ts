@@ -1,7 +1,7 @@
 // Owns: the texts of adding, changing and deleting books, and of undo.
 
-import { type Sentence, sentence } from '../elements/dom.ts';
 import { counted, numberText } from './english.ts';
+import { type Sentence, sentence } from './sentence.ts';
 
 export const CHANGES = {
   // The dialog of a book

@@ -1,7 +1,7 @@
 // Owns: the texts of the list: its counts, its chips, and what stands in its place.
 
-import { sentence } from '../elements/dom.ts';
 import { counted, numberText } from './english.ts';
+import { sentence } from './sentence.ts';
 
 export const LIST = {
   // How many books there are

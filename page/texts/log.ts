@@ -1,7 +1,7 @@
 // Owns: the texts of the log of changes: events, the history of a book, undo, and the changes of others.
 
-import { type Sentence, sentence } from '../elements/dom.ts';
 import { counted, momentText, numberText } from './english.ts';
+import { type Sentence, sentence } from './sentence.ts';
 
 export const LOG = {
   whatChanged: 'What changed',

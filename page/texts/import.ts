@@ -1,0 +1,130 @@
+// Owns: the texts of the import: the file, the check, the import, and its undo. Why a row cannot be read is in src/files/reasons.ts,
+// since the command says the same.
+
+import { counted, numberText } from './english.ts';
+import { asItIs, type Sentence } from './sentence.ts';
+
+export const IMPORT = {
+  // The file
+  choose: 'Choose a file',
+  formats:
+    'or drop it here: CSV, also with semicolons or tabs, JSON, or JSON Lines. Exports of Goodreads, LibraryThing, StoryGraph, Calibre, Koha and Zotero are understood as they are.',
+  nothingStored: 'Nothing is stored before you have seen how the file was understood.',
+  notText: 'This file is not text. If it is a spreadsheet, save it as CSV in UTF-8, and choose that file.',
+  latest: 'Latest imports',
+  aFile: 'a file',
+  anImport: 'an import',
+  undo: 'Undo',
+  undoOf: (file: string) => `Undo the import of ${file}`,
+  /** An import of the list, by its state. */
+  state: {
+    open: (books: number) => `${counted(books, 'book')} so far`,
+    checked: () => '',
+    stopped: (books: number) => `${counted(books, 'book')}. It is not complete: choose the file again.`,
+    stored: (books: number) => counted(books, 'book'),
+    undone: (books: number) => `${counted(books, 'book')}, undone`,
+  },
+
+  // How it was understood
+  separators: { ',': 'commas', ';': 'semicolons', '\t': 'tabs', '|': 'vertical bars' } as Readonly<
+    Record<string, string>
+  >,
+  separatedBy: (separator: string) => `separated by ${separator}`,
+  json: 'JSON',
+  jsonLines: 'JSON, one book a line',
+  read: (rows: number, format: string, encoding: string) => `${counted(rows, 'row')}, ${format}, ${encoding}`,
+  /** Follows `read`. @param column undefined if the file has none. */
+  from: (isFirst: boolean, field: string, column: string | null): Sentence => {
+    const start = isFirst ? '; ' : ', ';
+    if (column === null) return [`${start}no ${field}`];
+    return [`${start}${field} from `, asItIs(`“${column}”`)];
+  },
+  lackYear: (books: number) => `${counted(books, 'new book has', 'new books have')} no year.`,
+  twice: (rows: number) => `${counted(rows, 'row is', 'rows are')} in this file more than once.`,
+  remark: (rows: number, one: string, several: string, rest: string) =>
+    `${counted(rows, one, several)} ${rest}`,
+  above: (lines: string) => `Left out above the names of the columns: ${lines}`,
+  isFirstRowABook: 'Is the first row a book, or does it have the names of the columns?',
+  whichTitle: 'Which column is the title? Choose it above the column.',
+  rowsBefore: (fault: string) => `${fault} Only the rows before that can be imported.`,
+  noRows: 'The file has no rows.',
+  notUtf8:
+    'The file is not UTF-8; it was read as Windows-1252. Look whether letters such as é are right. If not, save it as CSV in UTF-8, and choose it again.',
+  hasIds:
+    'The file has ids, but an import changes no books: each new book gets another id. A book that was corrected in the file is added beside the one that is here.',
+  otherYears: (year: string, others: readonly string[]) =>
+    `Where “${year}” is empty, ${others.map((name) => `“${name}”`).join(' or else ')} is the year.`,
+
+  // The layout of a table
+  isWrong: 'The table is read in the wrong way',
+  firstRow: 'First row',
+  firstRowIs: {
+    '': 'choose',
+    yes: 'the names of the columns',
+    no: 'a book',
+    above: 'neither: leave it out',
+  },
+  separator: 'Separated by',
+  asFound: 'as found',
+
+  // The check
+  kinds: {
+    rows: { label: 'in the file', title: 'The first rows of the file' },
+    new: { label: 'new', title: 'Books that are new' },
+    here: { label: 'here already', title: 'Books that are here already' },
+    doubtful: { label: 'doubtful', title: 'Books that are doubtful' },
+    refused: { label: 'cannot be read', title: 'Rows that cannot be read' },
+  },
+  hereOrTwice: (isHere: boolean) => (isHere ? 'here already, or twice in the file' : 'twice in the file'),
+  columns: { line: 'Line', title: 'Title', column: 'Column', value: 'Value', why: 'Why' },
+  column: (name: string) => `Column ${name}`,
+  unnamed: 'without a name',
+  firstOf: (shown: number, count: number) =>
+    `These are the first ${numberText(shown)} of ${numberText(count)}.`,
+  leaveOut: (fields: string) => `Leave out books that are here already (same ${fields})`,
+  doubtfulToo: (books: number) => `Also import ${counted(books, 'doubtful book')}`,
+  anotherFile: 'Another file',
+  import: 'Import',
+  importBooks: (books: number) => `Import ${counted(books, 'book')}`,
+  checkingAgain: 'Checking the file again …',
+  nothing: {
+    refused: 'There is nothing to import: no row can be read. Is each column the right one?',
+    doubtful: 'There is nothing to import but doubtful books. Is each column the right one?',
+    here: 'There is nothing to import: every book is here already.',
+  },
+
+  // Rows that cannot be read
+  saveRefused: 'Save the refused rows',
+  correct: 'Correct a value, and its row is imported with the others.',
+  savedRefused: (rows: number) => `The file of refused rows has ${numberText(rows)} of them.`,
+  wouldBeLost: 'Your corrections would be lost. Repeat the action to discard them.',
+  wholeRow: 'the whole row',
+  tooLong: 'is too long to be corrected here',
+  proposal: (text: string) => `${text}?`,
+  fieldOf: (column: string | null, line: number) => `${column ?? 'Row'}, line ${line}`,
+  canBeRead: 'can be read now',
+
+  // The import and its undo
+  checking: (file: string) => `Checking ${file}`,
+  importing: (file: string) => `Importing ${file}`,
+  continues: 'The import continues if you close this, or the page.',
+  added: (books: number) => `${counted(books, 'book was', 'books were')} added.`,
+  addedOf: (file: string, books: number) => `${file}: ${counted(books, 'book was', 'books were')} added.`,
+  wereHere: (books: number) => `${counted(books, 'was', 'were')} here already.`,
+  wereTwice: (rows: number) => `${counted(rows, 'row was', 'rows were')} in the file more than once.`,
+  leftOut: (books: number) => `${counted(books, 'doubtful book was', 'doubtful books were')} left out.`,
+  unreadable: (rows: number) => `${counted(rows, 'row')} could not be read.`,
+  undoThis: 'Undo this import',
+  done: 'Done',
+  takingBack: (file: string) => `Taking back ${file}`,
+  removed: (books: number) => `${counted(books, 'book was', 'books were')} removed.`,
+  stay: (books: number) => `${counted(books, 'book stays', 'books stay')}: changed since the import.`,
+  progress: {
+    sending: (percent: number) => `${percent} % of the file is sent.`,
+    waiting: 'Waiting for other imports …',
+    reading: (percent: number) => `${percent} % of the file is read.`,
+    comparing: 'Looking for books that are here already …',
+    storing: (done: number, total: number) => `${numberText(done)} of ${counted(total, 'book')} added.`,
+    undoing: (done: number, total: number) => `${numberText(done)} of ${counted(total, 'book')}.`,
+  },
+};
