@@ -1,5 +1,7 @@
 // Owns: a file of books for a first try of an empty catalogue. It is imported, and undone, like any other.
 
+import { IMPORT } from '../texts/import.ts';
+
 /** Well-known books of several languages and scripts, one without an author, one from before the year 1. */
 const BOOKS = `title,author,year
 Pride and Prejudice,Jane Austen,1813
@@ -25,5 +27,5 @@ The Time Machine,H. G. Wells,1895
 `;
 
 export function exampleFile(): File {
-  return new File([BOOKS], 'Example books.csv', { type: 'text/csv' });
+  return new File([BOOKS], IMPORT.examples, { type: 'text/csv' });
 }

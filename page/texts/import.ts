@@ -11,6 +11,7 @@ export const IMPORT = {
     'or drop it here: CSV, also with semicolons or tabs, JSON, or JSON Lines. Exports of Goodreads, LibraryThing, StoryGraph, Calibre, Koha and Zotero are understood as they are.',
   nothingStored: 'Nothing is stored before you have seen how the file was understood.',
   notText: 'This file is not text. If it is a spreadsheet, save it as CSV in UTF-8, and choose that file.',
+  examples: 'Example books.csv',
   latest: 'Latest imports',
   aFile: 'a file',
   anImport: 'an import',

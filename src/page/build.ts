@@ -39,6 +39,7 @@ const ENTRIES = {
   export: 'page/export/dialog.ts',
   page: 'page/styles.css',
   slash: 'page/slash.ts',
+  texts: 'page/texts/page.ts', // of index.html
 };
 
 /** The digest of files, which are paths in the project. */
@@ -61,9 +62,11 @@ export async function buildPage(): Promise<Page> {
     tsconfigRaw: {}, // the files of it are not in the image
     logLevel: 'silent', // the error has it all
   });
-  const built = outputFiles.map(({ path, text }) => ({ name: basename(path), text }));
-  const index = readSource(INDEX);
-  const version = digest([index, ...built.flatMap(({ name, text }) => [name, text])]);
+  const { 'texts.js': texts = '', ...built } = Object.fromEntries(
+    outputFiles.map(({ path, text }) => [basename(path), text]),
+  );
+  const index = await withTexts(readSource(INDEX), texts);
+  const version = digest([index, ...Object.entries(built).flat()]);
   const sources = [INDEX, ...Object.keys(metafile.inputs)];
   const html = index.replace('"?slash"', `"?slash=${version}"`).replaceAll('"v/', `"v/${version}/`);
   return {
@@ -72,13 +75,28 @@ export async function buildPage(): Promise<Page> {
     version,
     files: await Promise.all([
       fileOf('/', 'text/html', html),
-      ...built.map(({ name, text }) => {
+      ...Object.entries(built).map(([name, text]) => {
         // A browser finds the script at a query wherever it has found the page. Others may be kept for ever by their path.
         const path = name === 'slash.js' ? `/?slash=${version}` : `/v/${version}/${name}`;
         return fileOf(path, name.endsWith('.css') ? 'text/css' : 'text/javascript', text);
       }),
     ]),
   };
+}
+
+/**
+ * Writes the texts into index.html, each at its name in two braces.
+ * @param module that exports their table.
+ */
+async function withTexts(index: string, module: string): Promise<string> {
+  const { PAGE } = (await import(`data:text/javascript,${encodeURIComponent(module)}`)) as {
+    readonly PAGE: Readonly<Record<string, string>>;
+  };
+  return index.replace(/\{\{(\w+)\}\}/g, (_, name) => {
+    const text = PAGE[name];
+    if (text === undefined) throw new Error(`${INDEX} has {{${name}}}, and its texts have no such name`);
+    return text;
+  });
 }
 
 export async function fileOf(path: string, type: string, text: string): Promise<PageFile> {
