@@ -37,7 +37,7 @@ const HELP = `Usage: npm run bench:page -- [options]
   --turns <n>       turns of the wheel before memory is measured, an hour's worth (4000)
   --help            print this
 
-It needs Chromium: apt-get install chromium, or CHROMIUM=<path>.
+It needs Chromium: apt-get install chromium-headless-shell, or CHROMIUM=<path>.
 `;
 
 const WATCH = fileURLToPath(new URL('./page-watch.js', import.meta.url));

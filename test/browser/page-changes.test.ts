@@ -1,5 +1,6 @@
 // Changing, deleting and adding books on the librarians' page, in a real browser: what is sent, what is kept, what is said,
 // and where the focus goes. Every order of changes, answers and undoing is in test/orders.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,6 @@
 // The librarians' page and the log of changes: what changed, and its undo; the history of a book; what others change meanwhile.
 // What the log has, and what an undo does to books, is in test/stores.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { text } from 'node:stream/consumers';

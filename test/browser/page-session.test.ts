@@ -1,5 +1,6 @@
 // The session of the librarians' page in a real browser: what keeps it, what ends it, and what pages at other ports and other names can
 // do with it. Titles name the rules of docs/contract.md.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { rmSync } from 'node:fs';

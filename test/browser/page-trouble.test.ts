@@ -85,7 +85,7 @@ describePage('the librarians’ page in trouble', ({ openCatalogue }) => {
     context.after(() => again.stop());
     await page.keyboard.press('Tab');
     await login(page).getByText('Your login has ended. Log in again: nothing is lost.').waitFor();
-    await focused(login(page).getByLabel('Password'));
+    await focused(login(page).getByRole('textbox', { name: 'Name' }));
     await cell(page, 'Emma', 'author').getByText('Miss Austen').waitFor(); // under the login
     await logIn(page, 'another password');
     await said(page, 'Saved');

@@ -7,7 +7,7 @@ import { after, before, describe, type TestContext } from 'node:test';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import type { Book } from '../../conformance/service.ts';
 import { openPage, startBrowser } from './browser.ts';
-import type { Client } from './client.ts';
+import { type Client, request, type Target } from './client.ts';
 import { passOn, startFront } from './front.ts';
 import { type RunningService, SQLITE, startTestService } from './service.ts';
 import { waitUntil } from './wait.ts';
@@ -123,7 +123,7 @@ export function describePage(title: string, tests: (doors: typeof DOORS) => void
   });
 }
 
-/** Opens the page as a person who is logged in, with a separate service. */
+/** Opens the page as a person who has logged in before, with a separate service. */
 async function openCatalogue(
   context: TestContext,
   { books = BOOKS, query = '', env = {}, options = {}, follows = false, front }: CatalogueOptions = {},
@@ -140,10 +140,23 @@ async function openCatalogue(
       : await startFront(context, (incoming, outgoing) =>
           front(incoming, outgoing, (give) => passOn(page, incoming, outgoing, give)),
         );
-  const desk = await openDesk(context, `${url}/${query}`, options, follows);
-  await logIn(desk.page);
+  const storageState = await storageOf(page, url);
+  const desk = await openDesk(context, `${url}/${query}`, { storageState, ...options }, follows);
   await listed(desk.page);
   return { ...desk, service, client: service.client, books: await service.client.list() };
+}
+
+/** What a browser stores at a login. @param origin at which the browser opens the page. */
+async function storageOf(page: Target, origin: string) {
+  const { host, hostname: domain } = new URL(origin);
+  const body = { username: 'librarian', password: 'correct horse' };
+  const { headers, data } = await request(page, 'POST', '/session', { body, headers: { host } });
+  const [, name = '', value = ''] = /^(.+?)=(.+?);/.exec(headers.get('set-cookie') ?? '') ?? [];
+  const flags = { expires: -1, httpOnly: true, secure: false, sameSite: 'Strict' } as const;
+  return {
+    cookies: [{ name, value, domain, path: '/', ...flags }],
+    origins: [{ origin, localStorage: [{ name: 'session /', value: data.key }] }],
+  };
 }
 
 /** What a test opens in the browser of its file. */

@@ -3,7 +3,7 @@
 
 import { inspect } from 'node:util';
 
-/** Milliseconds between two checks, at least and at most; in between twice as long as a check takes, which may need a core. */
+/** Milliseconds between two checks, at least and at most; in between five times as long as a check takes, which may need a core. */
 const SHORTEST_PAUSE = 5;
 const LONGEST_PAUSE = 100;
 
@@ -37,7 +37,7 @@ export async function waitUntil(
     if (seen !== undefined) throw new Error(`instead of ${holds}: ${format(seen)}`);
     if (isToEnd || checked - began > HOPELESS)
       throw new Error(`this never held: ${holds} ${format(await there())}`);
-    const pause = Math.min(SHORTEST_PAUSE + 2 * (performance.now() - checked), LONGEST_PAUSE);
+    const pause = Math.min(SHORTEST_PAUSE + 5 * (performance.now() - checked), LONGEST_PAUSE);
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
