@@ -219,7 +219,16 @@ document.addEventListener('drop', ({ dataTransfer }) => {
   if (file !== undefined && isForImport) void open(importDialog, (dialog) => dialog.open(file));
 });
 
-document.addEventListener('close', ({ target }) => target !== find('#login') && refocus(), true); // the login has done so
+// Chromium sends this event with the next frame: the dialog may be open again, and its work is that of another opening.
+document.addEventListener(
+  'close',
+  (event) => {
+    const dialog = event.target as HTMLDialogElement;
+    if (dialog.open) event.stopImmediatePropagation();
+    else if (dialog.id !== 'login') refocus(); // the login has done so
+  },
+  true,
+);
 
 followThemeButtons();
 if (matchMedia('(pointer: fine)').matches) words.focus();

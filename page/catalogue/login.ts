@@ -18,7 +18,7 @@ const submit = find<HTMLButtonElement>('button', form);
 let isNeeded = false;
 
 dialog.addEventListener('close', () => {
-  if (isNeeded && !dialog.open) dialog.showModal(); // a browser without `closedby`
+  if (isNeeded) dialog.showModal(); // a browser without `closedby`
 });
 find('#login-insecure').hidden = isSecureContext;
 

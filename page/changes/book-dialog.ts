@@ -83,6 +83,7 @@ export class BookDialog {
 
   #open(book: Book | undefined, fields: NewBook): void {
     this.#book = book;
+    this.#lookup.abort();
     const shown = completeFields(fields);
     for (const field of FIELDS) inputs[field].value = fieldText(shown, field);
     this.#before = textsOfInputs();

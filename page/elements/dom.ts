@@ -23,9 +23,7 @@ export function refocus(): void {
 export async function ask(dialog: HTMLDialogElement): Promise<string> {
   dialog.returnValue = '';
   dialog.showModal();
-  // The event of an earlier closing may come late.
-  do await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
-  while (dialog.open);
+  await new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
   return dialog.returnValue;
 }
 

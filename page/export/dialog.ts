@@ -26,6 +26,7 @@ export class ExportDialog {
    * @param count of the books that are shown; undefined if it is not known.
    */
   open(search: Search | undefined, count: number | undefined): void {
+    this.#work.abort();
     find('#export-title').textContent =
       search === undefined ? EXPORT.saveAll(count) : EXPORT.saveFound(count);
     this.#dialog.showModal();

@@ -46,9 +46,7 @@ export class ImportDialog {
     dialog.addEventListener('cancel', (event) => {
       if (event.target === dialog && !this.#mayLeave()) event.preventDefault();
     });
-    dialog.addEventListener('close', () => {
-      if (!dialog.open) this.#end(); // else it was opened again before this event
-    });
+    dialog.addEventListener('close', () => this.#end());
     addEventListener('beforeunload', (event) => {
       if (this.#check?.hasCorrections) event.preventDefault();
     });

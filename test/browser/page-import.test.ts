@@ -361,7 +361,10 @@ describePage('import and export on the page', ({ openCatalogue, openDesk }) => {
     await page.getByRole('dialog').evaluate((dialog, opener) => {
       dialog.close();
       opener.click();
-      return new Promise((resolve) => dialog.addEventListener('close', resolve, { once: true }));
+      const window = dialog.ownerDocument.defaultView;
+      return new Promise((resolve) =>
+        window.addEventListener('close', resolve, { once: true, capture: true }),
+      );
     }, button);
     await drop(page.getByRole('dialog'), 'another.csv', 'title\nEmma\nPersuasion\n');
     await page.getByRole('heading', { name: 'another.csv' }).waitFor();
