@@ -418,6 +418,10 @@ describePage('import and export on the page', ({ openCatalogue, openDesk }) => {
           `(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('#import'))`,
         );
         assert.equal(wide, 0, `${step}, ${width} pixels, text of ${size}`);
+        const unseen = await page.evaluate(
+          `[...document.querySelectorAll('#import .value')].filter((one) => one.getBoundingClientRect().right > innerWidth).length`,
+        );
+        assert.equal(unseen, 0, `${step}, ${width} pixels: a value to correct is out of sight`);
       }
     };
     await openImport(page);
