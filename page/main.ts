@@ -108,13 +108,26 @@ const exportDialog = loading(reach, 'export.js', ({ ExportDialog }: typeof impor
   return new ExportDialog(session);
 });
 
-/** Opens a dialog once it is loaded. */
+/** Milliseconds after which a person is told that a dialog is being loaded. */
+const SLOW = 500;
+
+/** Opens a dialog once it is loaded, unless the person does something else by then. */
 async function open<Dialog>(load: () => Promise<Dialog>, work: (dialog: Dialog) => void): Promise<void> {
+  let waiting: HTMLElement | undefined;
+  const timer = setTimeout(() => {
+    waiting = showMessage(CATALOGUE.loading);
+  }, SLOW);
+  const place = document.activeElement;
+  const before = document.querySelector('dialog[open]');
   try {
-    work(await load());
+    const dialog = await load();
+    if (document.activeElement === place && document.querySelector('dialog[open]') === before) work(dialog);
   } catch (error) {
     if (!(error instanceof Complaint)) throw error;
     showMessage(error.message);
+  } finally {
+    clearTimeout(timer);
+    waiting?.remove();
   }
 }
 

@@ -56,15 +56,21 @@ export class BookDialog {
     find('#book-another').addEventListener('click', () => this.#submit(true));
     for (const action of ACTIONS) {
       find(`#book-${action}`).addEventListener('click', () => {
-        dialog.close();
+        this.#close();
         if (this.#book !== undefined) this.#events[action](this.#book);
       });
     }
-    dialog.addEventListener('close', () => this.#lookup.abort());
-    dialog.addEventListener('cancel', (event) => {
+    dialog.addEventListener('close', () => {
+      this.#lookup.abort();
       if (this.#typedTexts().length === 0) return;
+      dialog.showModal();
+      void this.#mayDiscard();
+    });
+    dialog.addEventListener('cancel', (event) => {
+      // Chromium closes a dialog in any case if nothing but Escape was pressed since it was refused (HTML, close watchers).
+      if (this.#typedTexts().length === 0 || !event.cancelable) return;
       event.preventDefault();
-      void ask(find('#discard')).then((answer) => answer !== '' && dialog.close());
+      void this.#mayDiscard();
     });
     addEventListener('beforeunload', (event) => {
       const isTyped = dialog.open && this.#typedTexts().length > 0;
@@ -97,6 +103,16 @@ export class BookDialog {
     inputs.title.focus();
   }
 
+  async #mayDiscard(): Promise<void> {
+    if ((await ask(find('#discard'))) !== '') this.#close();
+  }
+
+  /** Closes the dialog, whatever is typed in it. */
+  #close(): void {
+    this.#before = textsOfInputs();
+    dialog.close();
+  }
+
   #complain(reason: { readonly field: Field; readonly reason: string } | undefined): void {
     complaint.textContent = reason?.reason ?? '';
     for (const [field, input] of Object.entries(inputs))
@@ -116,7 +132,7 @@ export class BookDialog {
     const read = readFields(Object.fromEntries(book === undefined ? Object.entries(textsOfInputs()) : typed));
     if ('reason' in read) return void this.#complain(read);
     if (isAnotherWanted) this.add();
-    else dialog.close();
+    else this.#close();
     if (book === undefined) {
       const adding = this.#add(read.fields).finally(() => this.#adding.delete(adding));
       this.#adding.add(adding);

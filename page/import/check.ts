@@ -200,6 +200,7 @@ export class CheckStep {
       this.#figures[kind].ariaDisabled = count === 0 && kind !== 'rows' ? 'true' : null;
     }
     this.#figures.refused.classList.toggle('bad', refused > 0);
+    if (refused === 0) this.#save.hidden = true;
     this.#doubtfulLabel.hidden = doubtful === 0;
     this.#doubtfulCount.textContent = IMPORT.doubtfulToo(doubtful);
     const count = figures.new + (this.#doubtfulToo.checked ? doubtful : 0);

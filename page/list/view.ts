@@ -129,14 +129,15 @@ export interface Years {
 
 // A year may be in quotation marks or brackets, or followed by a sign.
 const [BEGIN, END] = ['(?<![^\\s("“])', '(?![^\\s,.;:)"”])'];
-const YEAR = new RegExp(String.raw`${BEGIN}\p{Nd}{4}${END}`, 'gu');
 const FROM_TO = new RegExp(String.raw`${BEGIN}(\p{Nd}{3,4})\s?[-–—](?:\s?(\p{Nd}{1,4}))?${END}`, 'u');
+const BC = String.raw`\p{Nd}{1,4}\s?BCE?`;
 const BEFORE_OR_SINCE = new RegExp(
-  String.raw`${BEGIN}(before|until|since|after)\s+(\p{Nd}{3,4})${END}`,
+  String.raw`${BEGIN}(before|until|since|after)\s+(${BC}|\p{Nd}{3,4})${END}`,
   'iu',
 );
+const YEAR = new RegExp(String.raw`${BEGIN}(?:${BC}|\p{Nd}{4})${END}`, 'giu');
 
-/** `1605`, `1950-1960`, `1950-60`, `1950-`, `before 1900`, in the digits of any script. */
+/** `1605`, `750 BC`, `1950-1960`, `1950-60`, `1950-`, `before 1900`, in the digits of any script. */
 export function yearsIn(words: string): Years | undefined {
   const years = (
     { 0: written, index }: RegExpExecArray,
@@ -160,7 +161,7 @@ export function yearsIn(words: string): Years | undefined {
   const bound = BEFORE_OR_SINCE.exec(words);
   if (bound !== null) {
     const [, side = '', written] = bound;
-    const year = Number(fold(written ?? ''));
+    const year = yearOf(written ?? '');
     switch (side.toLowerCase()) {
       case 'before':
         return years(bound, undefined, year - 1);
@@ -169,14 +170,19 @@ export function yearsIn(words: string): Years | undefined {
       case 'since':
         return years(bound, year, undefined);
       case 'after':
-        return years(bound, year + 1, undefined);
+        return years(bound, year + 1 || 1, undefined);
     }
   }
   for (const one of words.matchAll(YEAR)) {
-    const single = Number(fold(one[0]));
-    if (single >= 1000 && single < 3000) return years(one, single, single);
+    const single = yearOf(one[0]);
+    if (single < 3000 && (single >= 1000 || single < 0)) return years(one, single, single);
   }
   return undefined;
+}
+
+function yearOf(written: string): number {
+  const [number = ''] = fold(written).match(/^\d+/) ?? [];
+  return /bce?$/i.test(written) ? -number : Number(number);
 }
 
 /** Whether these are not a single year. */

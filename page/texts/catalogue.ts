@@ -29,6 +29,7 @@ export const CATALOGUE = {
   keptChanges: (trouble: string) => `${trouble} Your changes are kept, and this page tries again.`,
   continues: (trouble: string) => `${trouble} The page continues as soon as it can.`,
   refused: (message: string) => `The catalogue refuses this: ${message}.`,
+  loading: 'Loading …',
   oldPage: 'This page is older than the catalogue. Reload it.',
 
   // The login

@@ -1,6 +1,6 @@
 // Owns: the texts of the list: its counts, its chips, and what stands in its place.
 
-import { counted, numberText } from './english.ts';
+import { counted, numberText, yearText } from './english.ts';
 import { sentence } from './sentence.ts';
 
 export const LIST = {
@@ -18,9 +18,9 @@ export const LIST = {
   withoutYear: (count: number) => `${numberText(count)} without a year`,
   withoutAuthor: (count: number) => `${numberText(count)} without an author`,
   oneChange: 'One change',
-  inYear: (year: number) => `Published in ${year}`,
-  until: (year: number) => `Until ${year}`,
-  since: (year: number) => `Since ${year}`,
+  inYear: (year: number) => `Published in ${yearText(year)}`,
+  until: (year: number) => `Until ${yearText(year)}`,
+  since: (year: number) => `Since ${yearText(year)}`,
   fromTo: (from: number, to: number) => `${from} to ${to}`,
 
   // No books

@@ -366,6 +366,7 @@ describePage('import and export on the page', ({ openCatalogue, openDesk }) => {
         window.addEventListener('close', resolve, { once: true, capture: true }),
       );
     }, button);
+    assert.equal(await page.getByLabel('Choose a file').isVisible(), true);
     await drop(page.getByRole('dialog'), 'another.csv', 'title\nEmma\nPersuasion\n');
     await page.getByRole('heading', { name: 'another.csv' }).waitFor();
     await page.getByRole('button', { name: 'Import 2 books' }).waitFor();

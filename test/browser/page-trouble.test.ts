@@ -128,13 +128,15 @@ describePage('the librarians’ page in trouble', ({ openCatalogue }) => {
     assert.deepEqual(complaints(), []);
   });
 
-  test('a dialog that cannot be loaded: the page says why, and a person tries again', async (context) => {
+  test('a dialog that cannot be loaded: the page says why; one that comes late opens over no other work', async (context) => {
     let fate = 'lost';
+    let release = () => {};
     const { page } = await openCatalogue(context, {
       front: (incoming, _, forward) => {
         const { url = '' } = incoming;
         if (fate === 'old') incoming.url = url.replace(/^\/v\/\w+\/import/, '/v/0/import');
         if (fate === 'lost' && url.includes('/import.js')) incoming.socket.destroy();
+        else if (fate === 'late' && url.includes('/import.js')) release = forward;
         else forward();
       },
     });
@@ -145,7 +147,20 @@ describePage('the librarians’ page in trouble', ({ openCatalogue }) => {
     fate = 'old';
     await open.click();
     await said(page, 'This page is older than the catalogue. Reload it.');
-    fate = '';
+    fate = 'late';
+    await open.click();
+    const loading = page.getByRole('region', { name: 'Messages' }).getByText('Loading …');
+    await loading.waitFor();
+    await page.keyboard.press('Insert');
+    const adding = page.getByRole('dialog', { name: 'Add a book' });
+    await adding.waitFor();
+    release();
+    await loading.waitFor({ state: 'hidden' });
+    await page.keyboard.type('Emma');
+    assert.equal(await adding.getByLabel('Title').inputValue(), 'Emma');
+    assert.equal(await page.getByRole('dialog', { name: 'Import books' }).isVisible(), false);
+    await adding.getByLabel('Title').fill('');
+    await page.keyboard.press('Escape');
     await open.click();
     await page.getByRole('dialog', { name: 'Import books' }).waitFor();
   });
