@@ -429,7 +429,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
       await question.getByRole('button', { name: answer }).click();
       await question.waitFor({ state: 'hidden' });
     }
-    assert.equal(await dialog.isVisible(), false);
+    await dialog.waitFor({ state: 'hidden' });
     assert.deepEqual((await client.list()).slice(-2), [
       { id: 11, title: 'The Silmarillion', author: 'J.R.R. Tolkien', year: 1977 },
       { id: 12, title: 'Unfinished Tales', author: '', year: 0 },
