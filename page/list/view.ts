@@ -159,9 +159,9 @@ export function yearsIn(words: string): Years | undefined {
     if (from > 0 && last.length < 4) return years(range, from, undefined); // its end is still being typed
   }
   const bound = BEFORE_OR_SINCE.exec(words);
-  if (bound !== null) {
-    const [, side = '', written] = bound;
-    const year = yearOf(written ?? '');
+  const [, side = '', written = ''] = bound ?? [];
+  const year = yearOf(written);
+  if (bound !== null && year !== 0) {
     switch (side.toLowerCase()) {
       case 'before':
         return years(bound, undefined, year - 1);

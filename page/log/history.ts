@@ -30,7 +30,12 @@ export class BookHistory {
     this.#undo = undo;
     this.#change = change;
     this.#all = all;
-    dialog.addEventListener('close', () => this.#request.abort());
+    dialog.addEventListener('close', () => this.leave());
+  }
+
+  /** A late answer changes nothing from now on. */
+  leave(): void {
+    this.#request.abort();
   }
 
   async open(id: number): Promise<void> {

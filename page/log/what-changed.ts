@@ -31,6 +31,7 @@ export class WhatChanged {
   }
 
   open(): void {
+    this.history.leave();
     const title = find('#log-title');
     title.textContent = LOG.whatChanged;
     if (!dialog.open) dialog.showModal();

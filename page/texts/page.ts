@@ -80,7 +80,7 @@ export const PAGE = {
   keyAdd: 'add a book',
   keyLog: 'what changed; <kbd>Alt</kbd> <kbd>H</kbd> in the list: the history of the book',
   keyDelete: 'delete the book',
-  keyUndo: 'undo the last change, and redo it; in a field, what was typed',
+  keyUndo: 'undo the last change, and redo it; in a field, the typing',
   keysElsewhere:
     'On a Mac, <kbd>⌘</kbd> is <kbd>Ctrl</kbd> and <kbd>⌥</kbd> is <kbd>Alt</kbd>. On a keyboard without Latin letters, the keys of these letters are in their places.',
   needsJavaScript: 'This page needs JavaScript.',

@@ -69,6 +69,7 @@ test('the last word may be incomplete; a year among the words is one if no text 
     ['1840-', [{ q: '', year_gte: 1840 }, { q: '1840-' }]],
     ['“1840-1850”, emma ', [{ q: '“ ”, emma*', year_gte: 1840, year_lte: 1850 }, { q: '“1840-1850”, emma' }]],
     ['before 750 BC ', [{ q: '', year_lte: -751 }, { q: 'before 750 BC' }]],
+    ['until 0 BC ', [{ q: 'until 0 BC' }]],
     ['after 1 bc ', [{ q: '', year_gte: 1 }, { q: 'after 1 bc' }]],
     ['iliad 750 BCE ', [{ q: 'iliad 750 BCE' }, { q: 'iliad*', year: -750 }]],
     ['0000-0000 ', [{ q: '0000-0000' }]],

@@ -123,7 +123,7 @@ export function describePage(title: string, tests: (doors: typeof DOORS) => void
   });
 }
 
-/** Opens the page as a person who has logged in before, with a separate service. */
+/** Opens the page in a browser that has kept a session, with a separate service. */
 async function openCatalogue(
   context: TestContext,
   { books = BOOKS, query = '', env = {}, options = {}, follows = false, front }: CatalogueOptions = {},
