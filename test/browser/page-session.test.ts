@@ -160,7 +160,9 @@ describePage('the session of the librarians’ page', ({ openCatalogue, openDesk
   });
 
   test('S2: a session that has ended at the service leads to a login, and the reload to none before it', async (context) => {
-    const { page } = await openCatalogue(context);
+    const { service } = await openCatalogue(context);
+    const { page } = await openDesk(context, service.pageUrl);
+    await logIn(page); // after its renewal: a later answer would bring the cookie back
     await page.context().clearCookies();
     await searchField(page).fill('emma');
     await login(page).getByText('Your login has ended. Log in again: nothing is lost.').waitFor();
