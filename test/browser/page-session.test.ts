@@ -164,7 +164,7 @@ describePage('the session of the librarians’ page', ({ openCatalogue, openDesk
     const { page } = await openDesk(context, service.pageUrl);
     await logIn(page); // after its renewal: a later answer would bring the cookie back
     await page.context().clearCookies();
-    // Work in the background may lead to the login before a person has typed, who would then type there.
+    // Work in the background may lead to the login first, and the search then takes no text from the keyboard.
     await searchField(page).evaluate((field) => {
       field.value = 'emma';
       field.dispatchEvent(new Event('input'));
