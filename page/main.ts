@@ -117,11 +117,11 @@ async function open<Dialog>(load: () => Promise<Dialog>, work: (dialog: Dialog) 
   const timer = setTimeout(() => {
     waiting = showMessage(CATALOGUE.loading);
   }, SLOW);
-  const place = document.activeElement;
+  const focused = document.activeElement;
   const before = document.querySelector('dialog[open]');
   try {
     const dialog = await load();
-    if (document.activeElement === place && document.querySelector('dialog[open]') === before) work(dialog);
+    if (document.activeElement === focused && document.querySelector('dialog[open]') === before) work(dialog);
   } catch (error) {
     if (!(error instanceof Complaint)) throw error;
     showMessage(error.message);
