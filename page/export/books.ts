@@ -3,15 +3,15 @@
 import type { BookCatalogue } from '../../client/src/book-catalogue.ts';
 import { LARGEST_PAGE, type Page, type PageSearch, type Search } from '../../client/src/search.ts';
 import type { Book } from '../../src/books/book.ts';
-import { asCsv, asJson } from '../../src/books/line.ts';
-import { asCsvFile, asExcel, asExcelFile, asJsonFile } from '../../src/files/writing.ts';
+import { asCsv, asJson, CSV_HEADER } from '../../src/books/line.ts';
+import { asExcel, asExcelFile } from '../../src/files/excel.ts';
 import type { Session } from '../catalogue/session.ts';
 import { EXPORT } from '../texts/export.ts';
 
 export type ExportFormat = 'csv' | 'excel' | 'json';
 
 const FORMATS = {
-  csv: { asLine: asCsv, asFile: asCsvFile<string>, type: 'text/csv', ending: '.csv' },
+  csv: { asLine: asCsv, asFile: asCsvFile, type: 'text/csv', ending: '.csv' },
   excel: { asLine: asExcel, asFile: asExcelFile, type: 'text/csv', ending: '-excel.csv' },
   json: { asLine: asJson, asFile: asJsonFile, type: 'application/json', ending: '.json' },
 } as const;
@@ -107,4 +107,27 @@ function nextTask(): Promise<void> {
     };
     port2.postMessage(undefined);
   });
+}
+
+/**
+ * The chunks of a file of CSV.
+ * @param lines of books, in chunks that may end anywhere.
+ */
+async function* asCsvFile<Chunk>(lines: AsyncIterable<Chunk>): AsyncGenerator<Chunk | string, void, void> {
+  yield CSV_HEADER;
+  yield* lines;
+}
+
+/** The chunks of a JSON array with one book per line, from the same lines as JSON. */
+async function* asJsonFile(lines: AsyncIterable<string | Uint8Array>): AsyncGenerator<string, void, void> {
+  const decoder = new TextDecoder();
+  let before = '[\n'; // precedes the next chunk
+  for await (const chunk of lines) {
+    const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
+    const isWhole = text.endsWith('\n');
+    // Within a book every line end is escaped.
+    yield before + (isWhole ? text.slice(0, -1) : text).replaceAll('\n', ',\n');
+    before = isWhole ? ',\n' : '';
+  }
+  yield before === '[\n' ? '[]\n' : '\n]\n';
 }

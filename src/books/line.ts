@@ -7,13 +7,13 @@ export const CSV_HEADER = `${['id', ...FIELD_NAMES].join()}\n`;
 
 /** A book's line in a file of CSV: `7,"Emma",…,1815`. Texts are always quoted, quotes in them doubled. */
 export function asCsv(book: Book): string {
-  return `${book.id},${asCsvFields(book)}`;
+  return `${book.id},${asCsvFields(book)}\n`;
 }
 
-/** The same line without the id. */
+/** The same without the id and the line end. */
 export function asCsvFields(book: BookFields): string {
   const values = valuesOf(book).map((value) => (typeof value === 'string' ? quoted(value) : value));
-  return `${values.join()}\n`;
+  return values.join();
 }
 
 /** A book's line in JSON Lines. */

@@ -1,11 +1,11 @@
 // Owns: `copy`: all books of one store into another one, with their ids.
 
-import { asCsv } from '../books/line.ts';
+import { createHash } from 'node:crypto';
+import { asJson } from '../books/line.ts';
 import { reasonOf } from '../error-words.ts';
 import { limitHeapGrowth } from '../import/memory.ts';
 import { OperatorError } from '../operator-error.ts';
 import { type BulkStore, booksOf, UnknownOutcome } from '../stores/bulk.ts';
-import { checksumOf, startChecksum } from '../stores/checksum.ts';
 import { describeStore, readDbUrl, type StoreAt } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
 import { writeLine } from '../terminal/printable.ts';
@@ -56,6 +56,13 @@ export async function run(context: CommandContext, { operands, options }: Argume
   }
 }
 
+/** @param store within a snapshot or a transaction. */
+async function checksumOf(store: BulkStore): Promise<string> {
+  const checksum = createHash('sha256');
+  for await (const chunk of store.text()) checksum.update(chunk);
+  return checksum.digest('hex');
+}
+
 /** @throws UsageError if the argument is no URL of a store. */
 async function storeAt(url: string, name: string): Promise<StoreAt> {
   try {
@@ -82,13 +89,13 @@ async function copy(
       const total = await source.count();
       const progress = new Progress(context);
       try {
-        const read = startChecksum();
+        const read = createHash('sha256');
         let books = 0;
         async function* watched() {
           for await (const batch of booksOf(source)) {
             context.signal.throwIfAborted();
             yield batch;
-            read.update(batch.map(asCsv).join(''));
+            read.update(batch.map(asJson).join(''));
             books += batch.length;
             progress.at('books', books, total);
           }

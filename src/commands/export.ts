@@ -3,12 +3,13 @@
 import { createWriteStream } from 'node:fs';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { Book } from '../books/book.ts';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
-import { asCsvFile, asJsonFile } from '../files/writing.ts';
+import { asFile, WRITERS } from '../files/writing.ts';
 import { finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
-import type { BulkStore } from '../stores/bulk.ts';
+import { booksOf } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
 import { writeLine } from '../terminal/printable.ts';
@@ -19,8 +20,8 @@ import { type Arguments, type CommandContext, UsageError } from './command.ts';
 export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite]
 
 Writes a consistent snapshot of all books of DB_URL to FILE; without FILE, or if it is -, to the standard output. The
-service may keep running. The output is the same, byte for byte, from every store, and can be imported again. If DB_READ_URL names
-a standby that is as new as the primary, the books are read there.
+service may keep running. The output is the same, byte for byte, from every store. Correct it and import it again: the column etag
+tells which books have changed since. If DB_READ_URL names a standby that is as new as the primary, the books are read there.
 
   --format     csv, json (one array) or jsonl (one object per line); default: the extension of FILE, csv without FILE
   --overwrite  replaces FILE if it exists
@@ -32,18 +33,11 @@ export const OPTIONS = {
 } as const;
 export const OPERANDS = ['[FILE]'] as const;
 
-/** The content of a file, by its format. */
-const FORMATS = new Map<unknown, (store: BulkStore) => AsyncIterable<string | Uint8Array>>([
-  ['csv', (store) => asCsvFile(store.text('csv'))],
-  ['json', (store) => asJsonFile(store.text('jsonl'))],
-  ['jsonl', (store) => store.text('jsonl')],
-]);
-
 export async function run(context: CommandContext, args: Arguments): Promise<number> {
   const { env, stdout, stderr, signal, times } = context;
   const [file = '-'] = args.operands;
-  const content = FORMATS.get(args.options.format ?? endingOf(file));
-  if (content === undefined) {
+  const writer = WRITERS.get(args.options.format ?? endingOf(file));
+  if (writer === undefined) {
     throw new UsageError('The format must be csv, json or jsonl: set --format, or the extension of FILE.');
   }
   const url = readSetting('dbUrl', env);
@@ -56,7 +50,8 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     const books = await store.inSnapshot(async () => {
       const count = await store.count();
       const progress = file === '-' && stdout.isTTY ? undefined : new Progress(context);
-      const write = (to: Writable) => pipeline(watched(content(store), count, progress), to, { signal });
+      const write = (to: Writable) =>
+        pipeline(asFile(writer, watched(booksOf(store), count, progress)), to, { signal });
       try {
         if (file === '-') await write(destroyable(stdout));
         else {
@@ -80,18 +75,16 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   }
 }
 
-/** The same chunks, with progress: each line counts as a book, although texts may contain line ends. */
 async function* watched(
-  chunks: AsyncIterable<string | Uint8Array>,
-  books: number,
+  batches: AsyncIterable<readonly Book[]>,
+  total: number,
   progress: Progress | undefined,
-): AsyncGenerator<Uint8Array, void, void> {
-  let lines = 0;
-  for await (const chunk of chunks) {
-    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
-    for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, end + 1)) lines += 1;
-    progress?.at('books', Math.min(lines, books), books);
-    yield bytes;
+): AsyncGenerator<readonly Book[], void, void> {
+  let done = 0;
+  for await (const books of batches) {
+    done += books.length;
+    progress?.at('books', done, total);
+    yield books;
   }
 }
 

@@ -37,6 +37,9 @@ export class NoTitleColumn extends OperatorError {
 /** Names of columns that the caller gives: null uses no column, undefined looks for the usual names. */
 export type WantedColumns = Readonly<Partial<Record<Field, string | null | undefined>>>;
 
+/** The column of an export with the tags of its books. */
+export const ETAG = 'etag';
+
 /** The last column of a file of rejected rows, with the reasons. It is never read. */
 export const REFUSED = 'refused';
 
@@ -131,7 +134,8 @@ export function isOtherThing(kind: string): boolean {
 
 const PUBLICATIONS = [...YEARS_OF_THE_WORK, ...YEARS_OF_THE_EDITION].map(plain);
 
-const EXPORTED: readonly string[] = ['id', ...FIELD_NAMES];
+/** Those of exports before they had tags. */
+const WITHOUT_TAGS: readonly string[] = ['id', ...FIELD_NAMES];
 
 /** How many names a message shows, and how many characters of each. */
 const SHOWN = 30;
@@ -183,17 +187,17 @@ export function namesOf(columns: Columns): string[] {
 }
 
 /**
- * Whether the books keep the file's ids. By default they do if its columns are those of an export, or of the rejected
+ * Whether the ids of the file count. By default they do if it has tags, or the columns of an export without them, or of the rejected
  * rows of one.
  * @throws OperatorError when the ids must be kept and the file has none.
  */
 export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | undefined): boolean {
   if (wanted === undefined) {
     const own = names.filter((name) => name !== REFUSED && name !== ''); // spreadsheets leave delimiters behind
+    if (!own.includes('id')) return false;
     // The records of a file of JSON may lack keys, and have them in any order.
-    const areRejected =
-      names.includes(REFUSED) && own.includes('id') && own.every((name) => EXPORTED.includes(name));
-    return areRejected || own.join() === EXPORTED.join();
+    const areRejected = names.includes(REFUSED) && own.every((name) => WITHOUT_TAGS.includes(name));
+    return own.includes(ETAG) || areRejected || own.join() === WITHOUT_TAGS.join();
   }
   if (wanted === 'keep' && !names.includes('id')) {
     throw new OperatorError(`Ids cannot be kept, since there is no column "id": ${list(names)}`);

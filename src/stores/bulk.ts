@@ -5,13 +5,6 @@ import type { Book } from '../books/book.ts';
 import type { ChangeLog } from '../books/change-log.ts';
 import type { Load, LoadRules } from './load.ts';
 
-/**
- * How a book is written: one line each, the same bytes from every store.
- * `csv`: `7,"Emma",…,1815`: texts are always quoted, quotes in them doubled.
- * `jsonl`: `{"id":7,"title":"Emma",…,"year":1815}`.
- */
-export type RecordFormat = 'csv' | 'jsonl';
-
 /** `read` never changes a store, which may be read-only; `write` creates or updates its structure. */
 export type BulkMode = 'read' | 'write';
 
@@ -47,8 +40,11 @@ export interface BulkStore {
   /** @returns undefined if no book has the id. */
   find(id: number): Promise<Book | undefined>;
 
-  /** All books as text, ascending by id. Chunks may end anywhere, every line ends with a line feed. */
-  text(format: RecordFormat): AsyncIterable<string | Uint8Array>;
+  /**
+   * All books as text, ascending by id, one a line: `{"id":7,"title":"Emma",…,"year":1815}`. Chunks may end anywhere, every line ends
+   * with a line feed.
+   */
+  text(): AsyncIterable<string | Uint8Array>;
 
   /** Within a transaction, stores books with their ids, none of which is taken. */
   insertWithIds(books: InBatches<Book>): Promise<void>;
@@ -75,7 +71,7 @@ export interface BulkStore {
 export async function* booksOf(store: BulkStore): AsyncGenerator<readonly Book[], void, void> {
   const decoder = new TextDecoder();
   let begun = ''; // a line whose end has not arrived
-  for await (const chunk of store.text('jsonl')) {
+  for await (const chunk of store.text()) {
     const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
     const lines = (begun + text).split('\n');
     begun = lines.pop() as string;

@@ -88,7 +88,7 @@ async function inWindows1252(content: Buffer, _: Found, options: Options): Promi
 /** Books that are written into a file and read again are the same, and so is the file. */
 async function writtenAgain(_: Buffer, { books }: Found): Promise<void> {
   if (books.length === 0) return;
-  const csv = `title,author,year\n${books.map(asCsvFields).join('')}`;
+  const csv = `title,author,year\n${books.map((book) => `${asCsvFields(book)}\n`).join('')}`;
   const jsonl = books.map((book) => asJson({ id: 1, ...fieldsOf(book) })).join('');
   for (const [format, text] of Object.entries({ csv, jsonl })) {
     const again = await read(Buffer.from(text), { format });

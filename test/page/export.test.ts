@@ -13,7 +13,10 @@ import { SQLITE, startTestService, temporaryFolder } from '../support/service.ts
 // By its path, and so without its types, which need those of a browser.
 const { exportBooks } = await import(pathTo('page/export/books.ts'));
 
-test('a file of all books has the bytes of the command export; one of books found has the order of the search', async (context) => {
+const withoutTags = (text: string) =>
+  text.replaceAll(/,(?:etag$|"""[\w-]{22}"""$|"etag":"\\"[\w-]{22}\\""(?=\}))/gm, '');
+
+test('a file of all books has the bytes of the command export, without its tags; one of books found has the order of the search', async (context) => {
   const dbUrl = await SQLITE.freshUrl();
   const odd = { title: 'a "quoted", title;\r\n\twith \u0001\u007f\u2028', author: '=1+1', year: -1 };
   await fill(dbUrl, [{ id: 7, ...odd }, ...manyBooks(1200).map((book) => ({ ...book, id: book.id + 10 }))]);
@@ -27,7 +30,7 @@ test('a file of all books has the bytes of the command export; one of books foun
     const file = await exportBooks(session, undefined, format, { onProgress });
     assert.match(file.name, new RegExp(`^books-\\d{4}-\\d\\d-\\d\\d\\.${format}$`));
     const { stdout } = await runCommand(['export', '--format', format], { DB_URL: dbUrl });
-    assert.equal(await file.text(), stdout);
+    assert.equal(await file.text(), withoutTags(stdout));
     assert.deepEqual(counts, [500, 1000, 1201]);
   }
   const file = await exportBooks(session, { author: 'somebody', sort: '-year' }, 'json');

@@ -1,6 +1,7 @@
 // Owns: writing and reading the books of a store without a service.
 
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import type { Book } from '../../conformance/service.ts';
 import * as bulk from '../../src/stores/bulk.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
@@ -29,6 +30,22 @@ export async function booksOf(url: string): Promise<Book[]> {
   } finally {
     await store.close();
   }
+}
+
+/** The tag of a book (rule E1). */
+export function tagOf({ id, title, author, year }: Book): string {
+  const text = JSON.stringify({ id, title, author, year });
+  return createHash('sha256').update(text).digest('base64url').slice(0, 22);
+}
+
+/** The export of books as CSV. */
+export function exportOf(books: readonly Book[]): string {
+  const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
+  const rows = books.map((book) => {
+    const { id, title, author, year } = book;
+    return `${id},${quoted(title)},${quoted(author)},${year},"""${tagOf(book)}"""\n`;
+  });
+  return `id,title,author,year,etag\n${rows.join('')}`;
 }
 
 /** How many books there are; 0 if the store does not exist. */

@@ -14,7 +14,6 @@ import {
   type BulkStore,
   type InBatches,
   noBook,
-  type RecordFormat,
   UnknownOutcome,
 } from '../bulk.ts';
 import { COLUMNS, ID_AND_FIELDS, inRange } from '../columns.ts';
@@ -30,7 +29,7 @@ import { type Barrier, beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
 import { DURABLY, STATEMENTS } from './statements.ts';
 import { createStructure } from './structure.ts';
-import { csvOf, jsonOf } from './text.ts';
+import { jsonOf } from './text.ts';
 import { PostgresLogReader, PostgresLogWriter } from './undo.ts';
 
 const BOOKS_IN =
@@ -46,11 +45,6 @@ const LAST_ID = `
     case when has_sequence_privilege(to_regclass('books_id_seq'), 'usage, select')
       then pg_sequence_last_value(to_regclass('books_id_seq')) end, 0, (select max(id) from books where id <= ${LAST_SEQUENTIAL_ID})
   ) as value`;
-
-const TEXTS: Readonly<Record<RecordFormat, (range: string) => string>> = {
-  csv: csvOf,
-  jsonl: (range) => jsonOf('', range),
-};
 
 /**
  * Connects; in mode `write`, creates or updates the structure.
@@ -178,10 +172,11 @@ class PostgresBulk implements BulkStore {
     return (await this.#query<Book>(STATEMENTS.findInFull, [[id]]))[0];
   }
 
-  async *text(format: RecordFormat): AsyncGenerator<Buffer, void, void> {
+  async *text(): AsyncGenerator<Buffer, void, void> {
     const [found] = await this.#query<{ id: string }>(NO_BOOK);
     if (found !== undefined) throw noBook(found.id);
-    for await (const part of textParts(this.#client, this.#shards.areSeveral, TEXTS[format])) yield* part;
+    for await (const part of textParts(this.#client, this.#shards.areSeveral, (range) => jsonOf('', range)))
+      yield* part;
   }
 
   /** Sends books by one COPY, each as a line. */

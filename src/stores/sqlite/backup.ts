@@ -2,6 +2,7 @@
 // file, so that another one can replace it.
 // Does not: accept damaged files, or files that are not a catalogue.
 
+import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream, existsSync } from 'node:fs';
 import { backup, type DatabaseSync } from 'node:sqlite';
 import { pipeline } from 'node:stream/promises';
@@ -9,11 +10,10 @@ import { setImmediate } from 'node:timers/promises';
 import { companionsOf } from '../../disk.ts';
 import { finalPath } from '../../final-path.ts';
 import type { Times } from '../../times.ts';
-import { startChecksum } from '../checksum.ts';
 import { hasBooks, openExisting, openForWriting } from './structure.ts';
-import { AS_CSV, chunksOf, IN_FILE } from './text.ts';
+import { chunksOf, IN_FILE } from './text.ts';
 
-/** The content of a file; the checksum is the SHA-256 of its export as CSV. */
+/** The content of a file; the checksum is the SHA-256 of the lines of its books. */
 interface Content {
   readonly books: number;
   readonly checksum: string;
@@ -101,9 +101,9 @@ function assertSound(db: DatabaseSync): void {
 }
 
 async function contentOf(db: DatabaseSync, onProgress: OnProgress): Promise<Content> {
-  const checksum = startChecksum();
+  const checksum = createHash('sha256');
   const counts = db.prepare('select count(*) as books, max(id) as lastId from books').get();
-  for (const { text, last } of chunksOf(db, AS_CSV, IN_FILE)) {
+  for (const { text, last } of chunksOf(db, IN_FILE)) {
     checksum.update(`${text}\n`);
     onProgress('ids read', last, Number(counts?.lastId));
     await setImmediate(); // signals are handled here

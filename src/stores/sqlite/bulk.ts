@@ -6,14 +6,7 @@ import { setImmediate, setTimeout } from 'node:timers/promises';
 import { type Book, FIELD_NAMES } from '../../books/book.ts';
 import type { ChangeLog } from '../../books/change-log.ts';
 import type { Times } from '../../times.ts';
-import {
-  assertAllTaken,
-  type BulkMode,
-  type BulkStore,
-  type InBatches,
-  type RecordFormat,
-  UnknownOutcome,
-} from '../bulk.ts';
+import { assertAllTaken, type BulkMode, type BulkStore, type InBatches, UnknownOutcome } from '../bulk.ts';
 import type { Load, LoadRules } from '../load.ts';
 import { FIND } from './books.ts';
 import { isOfKind, SQLITE_IOERR } from './faults.ts';
@@ -30,7 +23,7 @@ import {
   sortBeside,
   untilFree,
 } from './structure.ts';
-import { AS_CSV, AS_JSON, chunksOf, IN_FILE } from './text.ts';
+import { chunksOf, IN_FILE } from './text.ts';
 import { SqliteLogWriter } from './undo.ts';
 
 const COLUMNS = ['id', ...FIELD_NAMES].map(
@@ -119,9 +112,8 @@ class SqliteBulk implements BulkStore {
     return this.#prepare(FIND).get(id) as Book | undefined;
   }
 
-  async *text(format: RecordFormat): AsyncGenerator<string, void, void> {
-    const record = format === 'csv' ? AS_CSV : AS_JSON;
-    for (const { text } of chunksOf(this.#db, record, IN_FILE)) {
+  async *text(): AsyncGenerator<string, void, void> {
+    for (const { text } of chunksOf(this.#db, IN_FILE)) {
       yield `${text}\n`;
       await setImmediate(); // signals are handled here
     }

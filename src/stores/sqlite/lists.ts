@@ -3,11 +3,11 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { type BookList, StoreUnavailable } from '../../books/store.ts';
-import { AS_JSON, chunksOf, IN_LIST } from './text.ts';
+import { chunksOf, IN_LIST } from './text.ts';
 
 /** All books of a snapshot, which is closed as soon as the last chunk has been read. */
 export function listOf(db: DatabaseSync): BookList {
-  const texts = chunksOf(db, AS_JSON, IN_LIST);
+  const texts = chunksOf(db, IN_LIST);
   let isComplete = false;
   const close = () => {
     if (db.isOpen) db.close();

@@ -15,7 +15,7 @@ import type { Query } from '../query.ts';
 import { isOfKind, SQLITE_BUSY, SQLITE_FULL } from './faults.ts';
 import { OpenFile } from './file.ts';
 import { prepareLog } from './log-tables.ts';
-import { AS_CSV, chunksOf, IN_FILE, IS_BOOK } from './text.ts';
+import { chunksOf, IN_FILE, IS_BOOK } from './text.ts';
 import { WAL_SIZE } from './wal.ts';
 
 /** KiB of memory for pages while indexing and searching. */
@@ -282,7 +282,7 @@ function completeBooks(db: DatabaseSync): void {
     if (isThere) db.exec(`update books set ${name} = ${absent} where ${name} is null`);
     else db.exec(`alter table books add column ${definition}`);
   }
-  for (const _ of chunksOf(db, AS_CSV, IN_FILE)); // names a row that is no book
+  for (const _ of chunksOf(db, IN_FILE)); // names a row that is no book
   // Builds before 1.1 checked such tables with triggers.
   db.exec(`
     drop trigger if exists books_on_insert;

@@ -4,7 +4,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { DatabaseSync } from 'node:sqlite';
 import { noBook } from '../bulk.ts';
-import { COLUMNS, type Column, ID_AND_VALUES, inRange, TEXT_BYTES } from '../columns.ts';
+import { COLUMNS, ID_AND_VALUES, inRange, TEXT_BYTES } from '../columns.ts';
 
 /** SQL for a row that is a book if its texts are UTF-8, which SQLite does not check. It has integers that this process cannot read. */
 export const IS_BOOK = [
@@ -32,12 +32,7 @@ export const IN_FILE: typeof IN_LIST = {
 };
 
 /** SQL for one book. */
-export const AS_JSON = `json_object('id', id, ${COLUMNS.map(({ name }) => `'${name}', ${name}`).join(', ')})`;
-export const AS_CSV = ['id', ...COLUMNS.map(asCsv)].join(" || ',' || ");
-
-function asCsv({ name, isText }: Column): string {
-  return isText ? `'"' || replace(${name}, '"', '""') || '"'` : name;
-}
+const AS_JSON = `json_object('id', id, ${COLUMNS.map(({ name }) => `'${name}', ${name}`).join(', ')})`;
 
 /** Their bytes, with one between them that is part of no other sign. */
 const TEXTS = `cast(${COLUMNS.filter(({ isText }) => isText)
@@ -71,7 +66,6 @@ export interface Chunk {
  */
 export function* chunksOf(
   db: DatabaseSync,
-  record: typeof AS_JSON | typeof AS_CSV,
   { most, separator, wrongId }: typeof IN_LIST,
 ): Generator<Chunk, void, void> {
   const measure = db.prepare(`
@@ -86,7 +80,7 @@ export function* chunksOf(
     )`);
   // The inner query returns its rows in order, so the text is in order without a separate sort.
   const read = db.prepare(`
-    select group_concat(${record}, '${separator}') as text, ${wrongId} as wrong from (${BETWEEN})`);
+    select group_concat(${AS_JSON}, '${separator}') as text, ${wrongId} as wrong from (${BETWEEN})`);
   const readTexts = db.prepare(`select id, ${TEXTS} as texts from (${BETWEEN})`);
   let position = Number.MIN_SAFE_INTEGER;
   for (let isLast = false; !isLast; ) {
