@@ -79,6 +79,7 @@ export async function startService(
     limit: config.importLimit,
     folder: process.env.TMPDIR || (storeAt.file === undefined ? tmpdir() : dirname(storeAt.file)),
     most: storeAt.file === undefined ? 2 : 1,
+    hasHistory: config.history !== undefined,
     log,
     times,
   });

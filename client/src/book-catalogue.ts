@@ -62,6 +62,7 @@ export type {
 export type { CallOptions, Options } from './connection.ts';
 export { BookChanged, CatalogueError, CursorExpired, WrongCredentials } from './errors.ts';
 export type {
+  ChangedRow,
   ContinueOptions,
   ImportedFile,
   ImportedRow,

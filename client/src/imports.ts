@@ -22,9 +22,14 @@ export interface ImportOptions {
   readonly dryRun?: boolean | undefined;
   /** Rows that equal a book or an earlier row: `skip` by default. */
   readonly onDuplicate?: 'skip' | 'add' | undefined;
+  /**
+   * Rows with the id of a book with other values, without its present tag: they are refused by default, change that book, or are added
+   * under another id.
+   */
+  readonly onConflict?: 'refuse' | 'change' | 'add' | undefined;
   /** Rows without a title or with an unlikely year: `add` by default. */
   readonly doubtful?: 'add' | 'skip' | undefined;
-  /** Whether the books keep the ids of the file. */
+  /** Whether the ids of the file count: by default, those of an export do. */
   readonly ids?: 'keep' | 'new' | undefined;
   /** The columns, by their names; '' for none. */
   readonly title?: string | undefined;
@@ -71,14 +76,21 @@ export interface ImportInShort {
   /** Bytes of the file that were read, of all. */
   readonly read: number;
   readonly size: number;
-  /** Rows: `rows` is the sum of the next five, once all are compared. */
+  /** Rows: `rows` is the sum of the next six, once all are compared. */
   readonly figures: {
     readonly rows: number;
     readonly new: number;
     readonly here: number;
     readonly repeated: number;
     readonly doubtful: number;
+    readonly changed: number;
     readonly refused: number;
+    /** Of the refused rows, those whose books have been changed or removed since; null if the service keeps no history. */
+    readonly changedSince: number | null;
+    /** Of the refused rows, those that `onConflict` is about. */
+    readonly conflicts: number;
+    /** Books that are not in the file, and stay; null if its ids do not count. */
+    readonly absent: number | null;
     readonly short: number;
     readonly newYears: number;
     readonly lacking: Readonly<Record<'title' | 'author' | 'year', number>>;
@@ -111,7 +123,9 @@ export interface ImportReport extends ImportInShort {
     readonly otherYears: readonly string[];
   } | null;
   /** Up to 100 rows of each kind; `here` also has those that are repeated. */
-  readonly rows: Readonly<Record<'new' | 'here' | 'doubtful', readonly ImportedRow[]>>;
+  readonly rows: Readonly<Record<'new' | 'here' | 'doubtful', readonly ImportedRow[]>> & {
+    readonly changed: readonly ChangedRow[];
+  };
   /** Up to 1,000 rows. */
   readonly refused: readonly RefusedRow[];
   /** A file of refused rows: its name, and the texts before, between and after their records. */
@@ -130,6 +144,13 @@ export interface ImportedRow {
   readonly year: number;
   /** A code, such as `no-title`. */
   readonly doubt: string | null;
+}
+
+/** A row that changes a book. */
+export interface ChangedRow extends ImportedRow {
+  readonly id: number;
+  /** What the book has now, in the fields that change. */
+  readonly before: { readonly title?: string; readonly author?: string; readonly year?: number };
 }
 
 export interface RefusedRow {
@@ -184,10 +205,11 @@ export function fileRequest(
 }
 
 function queryOf({ corrections, ...options }: ImportFileOptions): string {
-  const { name, dryRun, onDuplicate, doubtful, ids, title, author, year } = options;
+  const { name, dryRun, onDuplicate, onConflict, doubtful, ids, title, author, year } = options;
   const { format, encoding, delimiter, header, fromLine } = options;
   const parameters = Object.entries({
-    ...{ name, 'dry-run': dryRun, 'on-duplicate': onDuplicate, doubtful, ids, title, author, year },
+    ...{ name, 'dry-run': dryRun, 'on-duplicate': onDuplicate, 'on-conflict': onConflict },
+    ...{ doubtful, ids, title, author, year },
     ...{ format, encoding, delimiter, header, 'from-line': fromLine },
     corrections: corrections && JSON.stringify(corrections),
   });

@@ -12,12 +12,16 @@ const OPTIONS: Readonly<Record<OptionName, readonly [description: string, schema
     'what becomes of rows that equal a book or an earlier row: they are left out, or stored again',
     { type: 'string', enum: ['skip', 'add'] },
   ],
+  'on-conflict': [
+    'what becomes of rows with the id of a book with other values, without its present tag: they are refused, change that book, or get another id',
+    { type: 'string', enum: ['refuse', 'change', 'add'] },
+  ],
   doubtful: [
     'what becomes of rows without a title or with an unlikely year: they are stored, or left out',
     { type: 'string', enum: ['add', 'skip'] },
   ],
   ids: [
-    'whether the books keep the ids of the file. Without it: if the columns are those of an export',
+    'whether the ids of the file count: a row changes the book with its id. Without it: if the columns are those of an export',
     { type: 'string', enum: ['keep', 'new'] },
   ],
   header: ['whether the first row of CSV names the columns', { type: 'string', enum: ['yes', 'no'] }],
@@ -120,11 +124,21 @@ const IN_SHORT = {
   size: said(COUNT, 'Bytes of the file.'),
   figures: said(
     exactly({
-      ...{ rows: said(COUNT, 'The sum of the next five, once all are compared.'), new: COUNT },
+      ...{ rows: said(COUNT, 'The sum of the next six, once all are compared.'), new: COUNT },
       here: said(COUNT, 'Rows that equal a book.'),
       repeated: said(COUNT, 'Rows that equal an earlier row.'),
       doubtful: said(COUNT, 'New rows without a title or with an unlikely year.'),
+      changed: said(COUNT, 'Rows that change a book.'),
       refused: COUNT,
+      changedSince: said(
+        { type: ['integer', 'null'], minimum: 0 },
+        'Of the refused rows, those whose books have been changed or removed since; `null` if `HISTORY` is off.',
+      ),
+      conflicts: said(COUNT, 'Of the refused rows, those that `on-conflict` is about.'),
+      absent: said(
+        { type: ['integer', 'null'], minimum: 0 },
+        'Books that are not in the file, and stay; `null` if its ids do not count.',
+      ),
       short: said(COUNT, 'Rows that end before a column in use.'),
       newYears: said(COUNT, 'Dates of New Year in another time zone.'),
       lacking: said(
@@ -148,6 +162,14 @@ const IN_SHORT = {
   ),
 } as const;
 
+const ROW = {
+  line: LINE,
+  title: TEXT,
+  author: TEXT,
+  year: { type: 'integer' },
+  doubt: said(TEXT_OR_NULL, 'A code, such as `no-title`.'),
+} as const;
+
 /** Of the components. */
 export const IMPORT_SCHEMAS: Readonly<Record<string, Schema>> = {
   Import: exactly({
@@ -163,7 +185,10 @@ export const IMPORT_SCHEMAS: Readonly<Record<string, Schema>> = {
       'How it was understood; `null` if no books can be found in it.',
     ),
     rows: said(
-      exactly(Object.fromEntries(['new', 'here', 'doubtful'].map((kind) => [kind, schemaRef('ImportRows')]))),
+      exactly({
+        ...Object.fromEntries(['new', 'here', 'doubtful'].map((kind) => [kind, schemaRef('ImportRows')])),
+        changed: schemaRef('ChangedRows'),
+      }),
       'Some rows of each kind. Those that are repeated are among `here`.',
     ),
     refused: { type: 'array', maxItems: 1000, items: schemaRef('RefusedRow') },
@@ -185,15 +210,19 @@ export const IMPORT_SCHEMAS: Readonly<Record<string, Schema>> = {
     columns: exactly(Object.fromEntries(FIELD_NAMES.map((name) => [name, TEXT_OR_NULL]))),
     otherYears: said(TEXTS, 'Columns that are read for the year where that one is empty.'),
   }),
-  ImportRows: {
+  ImportRows: { type: 'array', maxItems: 100, items: exactly(ROW) },
+  ChangedRows: {
     type: 'array',
     maxItems: 100,
     items: exactly({
-      line: LINE,
-      title: TEXT,
-      author: TEXT,
-      year: { type: 'integer' },
-      doubt: said(TEXT_OR_NULL, 'A code, such as `no-title`.'),
+      ...ROW,
+      id: { type: 'integer', minimum: 1 },
+      before: {
+        type: 'object',
+        description: 'What the book has now, in the fields that change.',
+        properties: { title: TEXT, author: TEXT, year: { type: 'integer' } },
+        additionalProperties: false,
+      },
     }),
   },
   RefusedRow: exactly({
@@ -233,7 +262,7 @@ const CHECKED: ImportKnown = {
     figures: { ...EMPTY.figures, rows: 2, new: 1, refused: 1 },
     rows: {
       new: [{ line: 2, title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605, doubt: null }],
-      ...{ here: [], doubtful: [] },
+      ...{ here: [], doubtful: [], changed: [] },
     },
     refused: [
       {

@@ -21,11 +21,12 @@ const LISTED = 20;
 const LONGEST_NAME = 200;
 
 /** Its body is a file. */
-export async function importFile(exchange: Exchange, { imports }: AppParts): Promise<Answer> {
+export async function importFile(exchange: Exchange, { imports, config }: AppParts): Promise<Answer> {
   const key = idempotencyKeyOf(exchange);
   if (key === INVALID) return answers.INVALID_KEY;
   const query = readImport(exchange.path.query);
   if ('invalid' in query) return answers.invalidParameter(query.invalid);
+  if (config.requireIfMatch && changesUnseen(query)) return answers.PRECONDITION_REQUIRED;
   if (isCompressed(exchange.request)) return answers.BODY_COMPRESSED;
   const { name, ...request } = query;
   const upload = await imports.receive(exchange.request);
@@ -34,9 +35,10 @@ export async function importFile(exchange: Exchange, { imports }: AppParts): Pro
   return typeof begun === 'object' && begun.isReplay ? answers.replayOf(answer) : answer;
 }
 
-export async function continueImport({ path }: Exchange, { imports }: AppParts): Promise<Answer> {
+export async function continueImport({ path }: Exchange, { imports, config }: AppParts): Promise<Answer> {
   const query = readImport(path.query);
   if ('invalid' in query) return answers.invalidParameter(query.invalid);
+  if (config.requireIfMatch && changesUnseen(query)) return answers.PRECONDITION_REQUIRED;
   const number = numberIn(path.sent);
   if (number === undefined) return answers.IMPORT_NOT_FOUND;
   const known = await imports.find(number);
@@ -53,6 +55,11 @@ export async function readImportOf({ path }: Exchange, { imports }: AppParts): P
 
 export async function listImports(_: Exchange, { imports }: AppParts): Promise<Answer> {
   return answers.importsRetrieved(await imports.newest(LISTED));
+}
+
+/** Whether rows without the tag of a book may change it (rule E4). */
+function changesUnseen({ options }: ImportRequest): boolean {
+  return options['on-conflict'] === 'change';
 }
 
 function answerTo(outcome: ImportKnown | NotImported): answers.EnvelopeAnswer {

@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
 import type { Book } from './book.ts';
 
 /** Characters of a tag: 132 bits of the hash. */
-const TAG_LENGTH = 22;
+export const TAG_LENGTH = 22;
 
 /** The tags that a client has sent, or any tag. */
 export type Tags = readonly string[] | '*';

@@ -12,7 +12,7 @@ import { readBooks } from '../files/reading.ts';
 import { limitHeapGrowth } from '../import/memory.ts';
 import { fingerprintOf, type GivenOptions, OPTION_NAMES, readOptions } from '../import/options.ts';
 import { ImportOutput } from '../import/output.ts';
-import { importBooks } from '../import/pass.ts';
+import { importBooks, rulesOf } from '../import/pass.ts';
 import { rejectsPath } from '../import/rejects.ts';
 import { emptyReport, Summary } from '../import/summary.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
@@ -24,14 +24,16 @@ export const HELP = `Usage: book-catalogue import FILE|- [OPTIONS]
 Stores the books of FILE, or of the standard input, in DB_URL. The store is created if missing; the service may keep
 running. FILE is CSV with a header line (also with semicolons, tabs or bars), a JSON array or JSON Lines, from an export
 or from another program. A row that equals a stored book in title, author and year is skipped, so an interrupted import
-can simply be rerun. Rejected rows are reported by line and saved to a file that you can fix and import.
-Defaults are in brackets.
+can simply be rerun. A row of an export that was corrected changes its book, unless that was changed since. Rejected rows
+are reported by line and saved to a file that you can fix and import. Defaults are in brackets.
 
   --dry-run              reports what would be done, and stores nothing
   --on-duplicate WHAT    skip rows that equal a stored book, or add them as well (skip)
+  --on-conflict WHAT     refuse rows with the id of a book with other values that lack its present etag; change that
+                         book; or add them under new ids (refuse)
   --doubtful WHAT        add books without a title or with an unlikely year, or skip them (add)
-  --ids WHAT             keep the ids of the file, or give new ones (keep if the columns are those of an
-                         export: id,title,author,year)
+  --ids WHAT             keep the ids of the file, so that rows change the books with their ids, or give new ones
+                         (keep if the file is an export)
   --title COLUMN         the column of the title,
   --author COLUMN        of the author,
   --year COLUMN          of the year (found by their usual names; empty if the file has none)
@@ -61,6 +63,8 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   const wantedRejects = typeof rejectsFile === 'string' ? rejectsFile : undefined;
   const given = others as GivenOptions;
   const options = asUsage(() => readOptions(given));
+  if (options.onConflict === 'change' && readSetting('requireIfMatch', env))
+    throw new UsageError('With REQUIRE_IF_MATCH=on, only rows with their present tags change books.');
   limitHeapGrowth();
   const url = readSetting('dbUrl', env);
   const at = await readDbUrl(url);
@@ -77,11 +81,6 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
         throw new OperatorError(`${name} cannot be read: ${reasonOf(error)}.`);
       },
     );
-    if (reading.keepsIds && !options.skipsEqual) {
-      throw new UsageError(
-        'The ids of the file are kept, and each belongs to one book: --on-duplicate add needs --ids new.',
-      );
-    }
     const { skipsEqual, skipsDoubtful } = options;
     const rejects = wantedRejects ?? (isDryRun ? undefined : rejectsPath(file, reading));
     const shown = { name, size, rejects, store: describeStore(url), isDryRun, skipsEqual, skipsDoubtful };
@@ -92,7 +91,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
       ? ((await at.openBulk('read', times)) ?? (await openScratch(times)))
       : await at.openBulk('write', times);
     try {
-      const rules = { keepsIds: reading.keepsIds, skipsEqual, skipsDoubtful };
+      const rules = rulesOf(reading, options, readSetting('history', env) !== undefined);
       const load = await store.load(rules).catch((error) => {
         throw new OperatorError(`${describeStore(url)}: ${reasonOf(error)}. Nothing was imported.`);
       });
@@ -112,6 +111,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
         work,
         summary,
         onRead: (refused, position, rows) => output.read(refused, position, rows),
+        onCompared: () => output.changes(summary.report.rows.changed, summary.report.figures.changed),
         signal,
         corrections: {},
       });

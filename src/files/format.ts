@@ -42,7 +42,7 @@ export interface ReadingOptions {
   readonly hasHeader?: boolean | undefined;
   /** Of CSV: the first line that is not left out. */
   readonly fromLine?: number | undefined;
-  /** Whether the books keep the file's ids; undefined means yes if its columns are those of an export. */
+  /** Whether the ids of the file count; undefined means yes if it is an export. */
   readonly ids?: 'keep' | 'new' | undefined;
 }
 
@@ -107,8 +107,10 @@ interface Row {
 
 /** A book that may be stored (rules 1 to 4). A text or a year that the record lacks is '' or 0. */
 export interface ReadBook extends BookFields, Row {
-  /** Its own id, where ids are kept (rule 10). Only then, it has an `original`: the id may turn out to be taken. */
+  /** Its own id, where ids are kept (rule 10). Only then, it has an `original`: the id may turn out to be that of another book. */
   readonly id: number | undefined;
+  /** The tag of the book that it was exported from; '' if it has none; undefined if it lacks a value in a column that is used. */
+  readonly tag: string | undefined;
   /** Whether its year began at a time that the file has in UTC, as 31 December. */
   readonly isNewYear: boolean;
   /** Why a person should look at it before it is stored. */
@@ -127,4 +129,6 @@ export interface RefusedRecord extends Row {
   readonly original: string;
   /** Whether the reason can be added to the original and still be distinguished from the rest. */
   readonly takesReason: boolean;
+  /** A text in place of the wrong one. */
+  readonly proposal?: string | null;
 }

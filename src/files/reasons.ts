@@ -14,7 +14,15 @@ const SENTENCES = {
   'year-unclear': () => 'cannot be read as a year',
   'year-range': () => 'is beyond ±(2^53−1)',
   'id-range': () => 'is not an id from 1 to 2^52',
-  'id-taken': (title) => `belongs to another book: "${title}"`,
+  'id-taken': (...both) => `belongs to a book with other values: ${listed(both)}`,
+  'id-twice': (...both) => `belongs to an earlier row with other values: ${listed(both, 'there', 'here')}`,
+  'etag-unknown': (id, tag, ...both) =>
+    `is unknown, and book ${id} has other values: ${listed(both)}. Its tag is now ${tag}`,
+  'changed-since': (id, tag, ...both) =>
+    `is from before a change of book ${id}: ${listed(both)}. Its tag is now ${tag}`,
+  'removed-since': (id) => `is from before book ${id} was removed`,
+  'changed-meanwhile': (id) => `is from before a change of book ${id} during the import`,
+  'value-missing': (id) => `lacks a value that book ${id} would lose`,
   nul: () => 'has a NUL character',
   surrogate: () => 'has a lone surrogate',
   damaged: (encoding) => `has a damaged character: \ufffd is not ${encoding}`,
@@ -32,7 +40,7 @@ const SENTENCES = {
     `is ${count} records instead of one: save the refused rows and import that file`,
   'no-title': () => 'has no title',
   'year-unlikely': () => 'has an unlikely year',
-} satisfies Record<string, (one: string | number, other: string | number) => string>;
+} satisfies Record<string, (...values: (string | number)[]) => string>;
 
 export type ReasonCode = keyof typeof SENTENCES;
 
@@ -58,8 +66,18 @@ export function because(code: ReasonCode, ...values: readonly (string | number)[
 }
 
 /** Such as `is not a JSON object`. */
-export function sentenceOf({ code, values: [one = '', other = ''] }: Reason): string {
-  return SENTENCES[code](one, other);
+export function sentenceOf({ code, values }: Reason): string {
+  const sentence: (...values: readonly (string | number)[]) => string = SENTENCES[code];
+  return sentence(...values);
+}
+
+/** @param both the name of each field that differs, its value here, and that of the file. */
+function listed(both: readonly (string | number)[], here = 'here', own = 'in the file'): string {
+  const shown = (value: string | number | undefined) => (typeof value === 'string' ? `"${value}"` : value);
+  const fields = both.flatMap((name, at) =>
+    at % 3 === 0 ? [`${name} ${shown(both[at + 1])} ${here}, ${shown(both[at + 2])} ${own}`] : [],
+  );
+  return fields.join('; ');
 }
 
 /** @returns why a person should look at a book before it is stored: a mistake is more likely than such a title or year. */

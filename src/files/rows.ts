@@ -1,7 +1,7 @@
 // Owns: which book a record is, whatever its format, or why it is no book; and reading records in batches.
 
-import { LAST_SEQUENTIAL_ID, readBookId } from '../books/book.ts';
-import { type Columns, isOtherThing } from './columns.ts';
+import { FIELD_NAMES, LAST_SEQUENTIAL_ID, readBookId } from '../books/book.ts';
+import { type Columns, ETAG, isOtherThing } from './columns.ts';
 import type { ReadBatch, ReadBook, RefusedRecord } from './format.ts';
 import { readAuthors, readYearIn } from './json-values.ts';
 import { because, doubtOf, type Reason, type ReasonCode } from './reasons.ts';
@@ -57,8 +57,10 @@ export function rowOf(
   if (!Number.isSafeInteger(year)) {
     return refused(record, input, yearColumn, typeof year === 'string' ? year : 'year-type');
   }
-  const id = keepsIds ? readFileId(record.get('id')) : undefined;
-  if (keepsIds && id === undefined) return refused(record, input, 'id', 'id-range');
+  const idText = keepsIds ? record.get('id') : undefined;
+  const hasId = !/^\s*$/.test(`${idText ?? ''}`);
+  const id = hasId ? readFileId(idText) : undefined;
+  if (hasId && id === undefined) return refused(record, input, 'id', 'id-range');
   const fields = {
     title: textOf('title', title as string, columns),
     author: textOf('author', author as string, columns),
@@ -69,9 +71,10 @@ export function rowOf(
     doubt: doubtOf(fields),
     isNewYear: isNewYear(`${record.get(yearColumn) ?? ''}`), // also of an array with one
     id,
+    tag: hasId ? tagIn(record, columns) : '',
     line,
     isShort,
-    original: keepsIds ? record.original() : undefined,
+    original: hasId ? record.original() : undefined,
   };
 }
 
@@ -109,6 +112,12 @@ function textOf(field: 'title' | 'author', text: string, { isExport }: Columns):
 function readFileId(value: unknown): number | undefined {
   const id = typeof value === 'string' || typeof value === 'number' ? readBookId(`${value}`) : undefined;
   return id !== undefined && id <= LAST_SEQUENTIAL_ID ? id : undefined;
+}
+
+/** @returns '' without a tag, which may have its quotation marks; undefined if a value is missing in a column that is used. */
+function tagIn(record: FileRecord, columns: Columns): string | undefined {
+  const isWhole = FIELD_NAMES.every((name) => !columns[name] || record.get(columns[name]) !== undefined);
+  return isWhole ? (/^\s*"?([\w-]+)"?\s*$/.exec(`${record.get(ETAG) ?? ''}`)?.[1] ?? '') : undefined;
 }
 
 /** The beginning of a value. */

@@ -60,6 +60,8 @@ export interface ImportsParts {
   readonly folder: string;
   /** How many run at the same time. */
   readonly most: number;
+  /** Whether the log says which tags books had. */
+  readonly hasHistory: boolean;
   readonly log: Log;
   readonly times: Times;
 }
@@ -234,11 +236,12 @@ export class Imports {
   }
 
   async #run(job: Job): Promise<void> {
-    const { dbUrl, times, log } = this.#parts;
+    const { dbUrl, times, log, hasHistory } = this.#parts;
     const { number, owner, upload, report, request } = job;
     const fingerprint = fingerprintIn(upload, request);
     const data: ImportThreadData = {
-      ...{ dbUrl, times, report, corrections: request.corrections, descriptor: upload.descriptor },
+      ...{ dbUrl, times, report, hasHistory },
+      ...{ corrections: request.corrections, descriptor: upload.descriptor },
       work: request.dryRun ? undefined : { number, owner, fingerprint },
     };
     let last: ImportMessage | undefined;

@@ -6,11 +6,13 @@ import { decoderOf } from '../files/decoding.ts';
 import type { ReadingOptions } from '../files/format.ts';
 import { FORMATS } from '../files/reading.ts';
 import { InvalidOption } from '../operator-error.ts';
+import type { LoadRules } from '../stores/load.ts';
 import { version } from '../version.ts';
 
 /** The options that have one of some values. The first is the default of those whose default is fixed. */
 const CHOICES = {
   'on-duplicate': ['skip', 'add'],
+  'on-conflict': ['refuse', 'change', 'add'],
   doubtful: ['add', 'skip'],
   ids: ['keep', 'new'],
   header: ['yes', 'no'],
@@ -32,6 +34,7 @@ export type GivenOptions = { readonly [Name in OptionName]?: string | undefined 
 export interface ImportOptions {
   readonly skipsEqual: boolean;
   readonly skipsDoubtful: boolean;
+  readonly onConflict: LoadRules['onConflict'];
   readonly reading: Omit<ReadingOptions, 'name'>;
 }
 
@@ -66,6 +69,7 @@ export function readOptions(given: GivenOptions): ImportOptions {
   return {
     skipsEqual: choice('on-duplicate') !== 'add',
     skipsDoubtful: choice('doubtful') === 'skip',
+    onConflict: choice('on-conflict') ?? 'refuse',
     reading: {
       format: choice('format'),
       encoding: encoding || undefined,

@@ -4,7 +4,7 @@
 // there is unknown and left out, and only rows that are certainly stored are counted.
 
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
-import { keepsIds, list, namesOf, REFUSED } from '../files/columns.ts';
+import { ETAG, keepsIds, list, namesOf, REFUSED } from '../files/columns.ts';
 import type { Reading, RefusedRecord } from '../files/format.ts';
 import { REMARKS, sentenceOf } from '../files/reasons.ts';
 import { shorten } from '../files/rows.ts';
@@ -16,6 +16,7 @@ import { Progress, type Screen } from '../terminal/progress.ts';
 import { untilRead } from '../terminal/until-read.ts';
 import type { Outcome } from './pass.ts';
 import { type Output, Rejects } from './rejects.ts';
+import type { ImportReport } from './summary.ts';
 
 /** Rejected rows that a terminal shows; a pipe gets all of them. */
 const SHOWN_REFUSALS = 20;
@@ -23,13 +24,20 @@ const SHOWN_REFUSALS = 20;
 /** Bytes of messages that may wait for a slow reader before the import also waits for it. */
 const MESSAGE_BACKLOG = 1024 * 1024;
 
-/** What the result says of rows whose ids are taken, as `REMARKS`. */
-const TAKEN = [
-  'taken',
-  'row has an id that belongs to another book:',
-  'rows have ids that belong to other books:',
-  '--ids new gives every row a new one.',
+/** What the result says of rows with the ids of books, as `REMARKS`. */
+const WITH_IDS = [
+  [
+    'conflicts',
+    'row has the id of a book with other values:',
+    'rows have the ids of books with other values:',
+    '--on-conflict change changes these books, --on-conflict add adds others under new ids.',
+  ],
+  ['changedSince', 'row is', 'rows are', 'from before a change of the book, which stays as it is.'],
+  ['absent', 'book stays:', 'books stay:', 'not in the file.'],
 ] as const;
+
+const NO_HISTORY =
+  'HISTORY is off: books that were changed since the export are unknown, and those that were removed since are imported again.';
 
 export interface OutputOptions {
   /** The name of the file in messages. */
@@ -67,7 +75,7 @@ export class ImportOutput {
     this.#reading = reading;
     this.#warn(`${options.name}: ${describe(reading)}; into ${options.store}`);
     const { names, columns } = reading;
-    const unused = names.filter((name) => ![...namesOf(columns), 'id', REFUSED].includes(name));
+    const unused = names.filter((name) => ![...namesOf(columns), 'id', ETAG, REFUSED].includes(name));
     const missing = FIELD_NAMES.filter((field) => columns[field] === undefined).map((field) => `--${field}`);
     if (missing.length > 0 && unused.length > 0)
       this.#warn(`${options.name}: set ${missing.join(' and ')}, if books have it: ${list(unused)}`);
@@ -97,6 +105,22 @@ export class ImportOutput {
     this.#progress.at('rows', position, this.#options.size, rows);
   }
 
+  /** Prints which books change. @param rows the first of them. @param count of all. */
+  changes(rows: ImportReport['rows']['changed'], count: number): void {
+    if (count === 0) return;
+    const { name } = this.#options;
+    const shown = this.#output.stderr.isTTY ? rows.slice(0, SHOWN_REFUSALS) : rows;
+    this.#progress.line(`${counted(count, 'book changes', 'books change')}:`);
+    for (const { line, title, before, ...row } of shown) {
+      const own = { ...row, title };
+      const fields = FIELD_NAMES.flatMap((field) =>
+        before[field] === undefined ? [] : [`${field} ${quoted(before[field])} → ${quoted(own[field])}`],
+      );
+      this.#progress.line(`${name}:${line}: "${shorten(before.title ?? title)}": ${fields.join(', ')}`);
+    }
+    if (shown.length < count) this.#progress.line(`and ${count - shown.length} more books.`);
+  }
+
   /** @returns the exit code: 0 if every row is in the catalogue. */
   async end(outcome: Outcome): Promise<number> {
     this.#progress.end();
@@ -112,11 +136,14 @@ export class ImportOutput {
     }
     const { isDryRun, skipsDoubtful } = this.#options;
     if (isDryRun) this.#say('Dry run: nothing was stored. Without --dry-run:');
-    const imported = isDryRun && failure === undefined ? (comparison?.fresh.count ?? 0) : stored;
+    // Of an import that has failed, it is not known how many of the stored books were changed.
+    const changed = failure === undefined ? (comparison?.changed ?? 0) : 0;
+    const imported = isDryRun && failure === undefined ? (comparison?.fresh.count ?? 0) : stored - changed;
     const doubtful = comparison?.doubtful ?? 0;
-    const there = read - refused - imported - (skipsDoubtful ? doubtful : 0);
+    const there = read - refused - imported - changed - (skipsDoubtful ? doubtful : 0);
     const known = failure === undefined ? ` ${there} already there,` : '';
-    this.#say(`${counted(read, 'row')} read: ${imported} imported,${known} ${refused} refused.`);
+    const changes = changed > 0 ? ` ${changed} changed,` : '';
+    this.#say(`${counted(read, 'row')} read: ${imported} imported,${changes}${known} ${refused} refused.`);
     for (const name of FIELD_NAMES) {
       const lacking = failure === undefined ? (comparison?.fresh.lacking[name] ?? 0) : 0;
       if (lacking === 0) continue;
@@ -135,9 +162,12 @@ export class ImportOutput {
       this.#say(
         `${doubts}: ${skipsDoubtful ? 'left out' : 'look at them, or leave them out with --doubtful skip'}.`,
       );
-    const remarked = { ...figures, taken: comparison?.taken ?? 0 };
-    for (const [name, one, several, rest] of [...REMARKS, TAKEN])
+    const { conflicts = 0, changedSince = 0, absent = 0 } = comparison ?? {};
+    const remarked = { ...figures, conflicts, changedSince, absent };
+    for (const [name, one, several, rest] of [...REMARKS, ...WITH_IDS])
       if (remarked[name] > 0) this.#say(`${counted(remarked[name], one, several)} ${rest}`);
+    const hasTags = this.#reading.keepsIds && this.#reading.names.includes(ETAG);
+    if (hasTags && comparison !== undefined && comparison.changedSince === undefined) this.#say(NO_HISTORY);
     const trouble = this.#explain({ ...outcome, failure });
     if (trouble !== undefined) this.#warn(trouble);
     return trouble === undefined && refused === 0 ? 0 : 1;
@@ -182,6 +212,10 @@ export class ImportOutput {
   #warn(line: string): void {
     writeLine(this.#output.stderr, line);
   }
+}
+
+function quoted(value: string | number): string {
+  return typeof value === 'string' ? `"${shorten(value)}"` : `${value}`;
 }
 
 /** The option with which rejected rows are read as the whole file was; '' if it is the default for them. */

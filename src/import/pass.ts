@@ -1,12 +1,15 @@
 // Owns: the course of an import: each row of a file is read once, put aside in the store, compared with its books, and stored if it
-// is new; and the figures of an import, however it ends.
+// is new or changes a book; and the figures of an import, however it ends.
 
+import { FIELD_NAMES } from '../books/book.ts';
+import { ETAG } from '../files/columns.ts';
 import { correct } from '../files/correcting.ts';
 import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/format.ts';
-import { because } from '../files/reasons.ts';
+import { because, type Reason } from '../files/reasons.ts';
 import { shorten } from '../files/rows.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
-import type { Comparison, ImportWork, Load } from '../stores/load.ts';
+import type { Comparison, ImportWork, LeftRow, Load, LoadRules, WhyLeft } from '../stores/load.ts';
+import type { ImportOptions } from './options.ts';
 import type { Figures, Summary } from './summary.ts';
 
 export interface Outcome {
@@ -21,14 +24,23 @@ export interface Outcome {
   readonly failure: unknown;
 }
 
+/** @param hasHistory whether the log says which tags books had. */
+export function rulesOf({ columns }: Reading, options: ImportOptions, hasHistory: boolean): LoadRules {
+  const { skipsEqual, skipsDoubtful, onConflict } = options;
+  const fields = FIELD_NAMES.filter((name) => columns[name] !== undefined);
+  return { fields, skipsEqual, skipsDoubtful, onConflict, hasHistory };
+}
+
 export interface ImportParts {
   readonly reading: Reading;
   readonly load: Load;
   /** Undefined in a dry run. */
   readonly work:
-    | (Omit<ImportWork, 'fingerprint'> & {
+    | (Omit<ImportWork, 'fingerprint' | 'report'> & {
         /** Called once the file has been read. */
         fingerprint(): string;
+        /** @param isDone whether all is stored. */
+        report(isDone: boolean): unknown;
         /** @throws Error if stored books may be lost, since another host takes the writes by now. */
         assertNewest(): Promise<void>;
       })
@@ -37,6 +49,8 @@ export interface ImportParts {
   readonly summary: Summary;
   /** Called with rejected records, and with how far the file was read: bytes and rows. The next call follows when it has resolved. */
   onRead?(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
+  /** Called before anything is stored. */
+  onCompared?(): void;
   /** Texts in place of the wrong ones, by the lines of their records. */
   readonly corrections: Readonly<Record<string, string>>;
   /** Ends the work at a point where nothing is half done. */
@@ -49,6 +63,7 @@ export async function importBooks({
   work,
   summary,
   onRead,
+  onCompared,
   signal,
   corrections,
 }: ImportParts): Promise<Outcome> {
@@ -61,6 +76,19 @@ export async function importBooks({
   const found = async (refused: readonly RefusedRecord[]) => {
     summary.read(refused, position);
     await onRead?.(refused, position, figures.rows);
+  };
+  const leave = async (why: readonly WhyLeft[]) => {
+    for await (const rows of load.left(why)) {
+      figures = { ...figures, refused: figures.refused + rows.length };
+      await found(rows.map(refusedOf));
+    }
+  };
+  const leaveMeanwhile = async () => {
+    const { refused } = figures;
+    await leave(['changedMeanwhile']);
+    if (comparison === undefined || figures.refused === refused) return;
+    comparison = withChanged(comparison, figures.refused - refused);
+    await summary.compared(figures, comparison, load);
   };
   try {
     const batches = reading.batches[Symbol.asyncIterator]();
@@ -81,23 +109,15 @@ export async function importBooks({
     }
     summary.comparing();
     comparison = await load.compare(signal);
-    for await (const rows of load.taken()) {
-      const refused = rows.map(({ line, id, title, original }): RefusedRecord => {
-        return {
-          line,
-          column: 'id',
-          value: `${id}`,
-          reason: because('id-taken', shorten(title)),
-          original,
-          takesReason: true,
-        };
-      });
-      figures = { ...figures, refused: figures.refused + refused.length };
-      await found(refused);
-    }
+    await leave(['changedSince', 'conflict', 'twice']);
     await summary.compared(figures, comparison, load);
+    onCompared?.();
     if (work !== undefined && (inputError === undefined || figures.rows > 0)) {
-      const whole = { ...work, fingerprint: work.fingerprint() };
+      const report = async (isDone: boolean) => {
+        if (isDone) await leaveMeanwhile();
+        return work.report(isDone);
+      };
+      const whole = { ...work, report, fingerprint: work.fingerprint() };
       await load.store(whole, signal, (_, books) => {
         stored = books;
         summary.stored(books);
@@ -124,6 +144,36 @@ function withBatch(figures: Figures, books: readonly ReadBook[], refused: number
   };
 }
 
+function withChanged(comparison: Comparison, meanwhile: number): Comparison {
+  const { changed, changedSince } = comparison;
+  const since = changedSince === undefined ? undefined : changedSince + meanwhile;
+  return { ...comparison, changed: changed - meanwhile, changedSince: since };
+}
+
+/** A row with an id that the store has left. A correction replaces its tag if it has one, or else its id. */
+function refusedOf(row: LeftRow): RefusedRecord {
+  const { line, id, rowTag, original, tag } = row;
+  const column = rowTag === null ? undefined : rowTag === '' ? 'id' : ETAG;
+  const value = column === 'id' ? `${id}` : (rowTag ?? '');
+  const proposal = column === ETAG ? tag : null;
+  return { line, column, value, reason: reasonFor(row), original, takesReason: true, proposal };
+}
+
+function reasonFor({ why, id, rowTag, tag, here, own }: LeftRow): Reason {
+  const both = FIELD_NAMES.flatMap((name) => {
+    const [value, other] = [here[name], own[name]];
+    return value === undefined || other === undefined ? [] : [name, short(value), short(other)];
+  });
+  if (why === 'twice') return because('id-twice', ...both);
+  if (why === 'changedMeanwhile') return because('changed-meanwhile', id);
+  if (rowTag === null) return because('value-missing', id);
+  if (why === 'changedSince')
+    return tag === null ? because('removed-since', id) : because('changed-since', id, tag, ...both);
+  return rowTag === '' ? because('id-taken', ...both) : because('etag-unknown', id, tag ?? '', ...both);
+}
+
+const short = (value: string | number) => (typeof value === 'string' ? shorten(value) : value);
+
 /** Reads the records again that a person has corrected. */
 async function corrected(
   { books, refused }: ReadBatch,
@@ -134,14 +184,14 @@ async function corrected(
   if (Object.keys(corrections).length === 0) return { books, refused };
   const wrong: RefusedRecord[] = [];
   const right = books.filter((book) => !isNamed(book) || book.original === undefined);
-  // A book whose id is taken is refused later, by the store: another id takes its place here.
-  const taken = books
+  // Rows with ids are refused later, by the store.
+  const left = books
     .filter((book) => !right.includes(book))
-    .map((book): RefusedRecord => {
-      const { line, original = '' } = book;
-      return { line, column: 'id', value: '', reason: because('id-taken', ''), original, takesReason: true };
+    .map(({ line, id = 0, tag, original = '' }) => {
+      const row = { line, id, rowTag: tag ?? null, original, tag: null, here: {}, own: {} };
+      return refusedOf({ ...row, why: 'conflict' });
     });
-  for (const record of [...taken, ...refused]) {
+  for (const record of [...left, ...refused]) {
     const text = corrections[record.line];
     const read = text === undefined ? record : await correct(record, text, reading);
     if ('reason' in read) wrong.push(read);

@@ -11,7 +11,7 @@ import { proposedYear } from '../files/proposals.ts';
 import type { Reason } from '../files/reasons.ts';
 import { shorten } from '../files/rows.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
-import type { Comparison, Load, Sample } from '../stores/load.ts';
+import type { ChangedSample, Comparison, Load, Sample } from '../stores/load.ts';
 import { type GivenOptions, readOptions } from './options.ts';
 
 /** Rows of each kind that a report has; and refused ones, as long as their records have so many characters together. */
@@ -85,6 +85,14 @@ export interface ImportReport {
     readonly here: number;
     readonly repeated: number;
     readonly doubtful: number;
+    /** Rows that change a book. */
+    readonly changed: number;
+    /** Of the refused rows, those whose books have been changed or removed since; null if the log does not say. */
+    readonly changedSince: number | null;
+    /** Of the refused rows, those with the ids of books with other values, without the present tags. */
+    readonly conflicts: number;
+    /** Books that no row has the id of; null if no row has an id that counts. */
+    readonly absent: number | null;
     /** New books that lack a field. */
     readonly lacking: Readonly<Record<string, number>>;
   };
@@ -92,6 +100,7 @@ export interface ImportReport {
     readonly new: readonly Sample[];
     readonly here: readonly Sample[];
     readonly doubtful: readonly Sample[];
+    readonly changed: readonly ChangedSample[];
   };
   readonly refused: readonly RefusedRow[];
   /** What a file of refused rows is called, and what stands before them, between them, and after them. */
@@ -113,7 +122,8 @@ export interface ImportReport {
 }
 
 const NO_FIGURES: ImportReport['figures'] = {
-  ...{ rows: 0, new: 0, here: 0, repeated: 0, doubtful: 0, refused: 0, short: 0, newYears: 0 },
+  ...{ rows: 0, new: 0, here: 0, repeated: 0, doubtful: 0, changed: 0, refused: 0, short: 0, newYears: 0 },
+  ...{ changedSince: null, conflicts: 0, absent: null },
   lacking: Object.fromEntries(FIELD_NAMES.map((name) => [name, 0])),
 };
 
@@ -126,7 +136,7 @@ export function emptyReport(
 ): ImportReport {
   return {
     ...{ name, dryRun, options, size, phase: 'waiting', read: 0, file: null, figures: NO_FIGURES },
-    ...{ rows: { new: [], here: [], doubtful: [] }, refused: [], rejects: null, fault: null },
+    ...{ rows: { new: [], here: [], doubtful: [], changed: [] }, refused: [], rejects: null, fault: null },
   };
 }
 
@@ -197,7 +207,7 @@ export class Summary {
 
   async compared(
     figures: Figures,
-    { fresh, doubtful, here, repeated }: Comparison,
+    { fresh, doubtful, here, repeated, changed, changedSince, conflicts, absent }: Comparison,
     load: Load,
   ): Promise<void> {
     const { skipsDoubtful } = readOptions(this.#report.options);
@@ -206,12 +216,14 @@ export class Summary {
       ...this.#report,
       figures: {
         ...{ ...figures, lacking: fresh.lacking, doubtful, here, repeated },
+        ...{ changed, conflicts, changedSince: changedSince ?? null, absent: absent ?? null },
         new: skipsDoubtful ? fresh.count : fresh.count - doubtful,
       },
       rows: {
         new: rows.fresh.map(inShort),
         here: rows.here.map(inShort),
         doubtful: rows.doubtful.map(inShort),
+        changed: rows.changed.map(({ id, before, ...row }) => ({ ...inShort(row), id, before })),
       },
     };
   }
@@ -249,7 +261,7 @@ export class Summary {
       },
       title: named === undefined ? null : shorten(named),
       text: text.length > LONGEST_CORRECTABLE ? null : text,
-      proposal: (isYear ? proposedYear(text)?.toString() : undefined) ?? null,
+      proposal: record.proposal ?? (isYear ? proposedYear(text)?.toString() : undefined) ?? null,
     });
   }
 }

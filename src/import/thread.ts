@@ -14,8 +14,8 @@ import { OperatorError } from '../operator-error.ts';
 import type { BulkStore } from '../stores/bulk.ts';
 import { readDbUrl } from '../stores/open.ts';
 import type { Times } from '../times.ts';
-import { type GivenOptions, readOptions, WrongOption } from './options.ts';
-import { importBooks, type Outcome } from './pass.ts';
+import { type GivenOptions, readOptions } from './options.ts';
+import { importBooks, type Outcome, rulesOf } from './pass.ts';
 import { faultOf, type ImportReport, STOPPED, Summary } from './summary.ts';
 
 export interface ImportThreadData {
@@ -25,6 +25,7 @@ export interface ImportThreadData {
   /** Before the import. */
   readonly report: ImportReport;
   readonly corrections: Readonly<Record<string, string>>;
+  readonly hasHistory: boolean;
   /** Of an import that stores; undefined for a check. */
   readonly work:
     | { readonly number: number; readonly owner: string; readonly fingerprint: string }
@@ -73,8 +74,6 @@ async function run(data: ImportThreadData, summary: Summary, signal: AbortSignal
   let reading: Reading;
   try {
     reading = await open(data, data.report.options, summary);
-    if (reading.keepsIds && !readOptions(data.report.options).skipsEqual)
-      throw new WrongOption('on-duplicate', 'The ids of the file are kept, and each belongs to one book.');
   } catch (error) {
     summary.failed(faultOf(error));
     return { books: 0 };
@@ -92,14 +91,13 @@ async function run(data: ImportThreadData, summary: Summary, signal: AbortSignal
 }
 
 async function load(
-  { work, report, corrections }: ImportThreadData,
+  { work, report, corrections, hasHistory }: ImportThreadData,
   store: BulkStore,
   reading: Reading,
   summary: Summary,
   signal: AbortSignal,
 ): Promise<Outcome> {
-  const { skipsEqual, skipsDoubtful } = readOptions(report.options);
-  const load = await store.load({ keepsIds: reading.keepsIds, skipsEqual, skipsDoubtful });
+  const load = await store.load(rulesOf(reading, readOptions(report.options), hasHistory));
   const storing = work && {
     ...work,
     name: report.name ?? '',

@@ -1,5 +1,6 @@
 // Owns: the interface with which a store takes the rows of a file: it puts them aside, compares them with its books, and stores those
-// that are new. A load has one caller at a time. Every failure is an Error whose message is the reason; clients never see it.
+// that are new, or change a book. A load has one caller at a time. Every failure is an Error whose message is the reason; clients never
+// see it.
 
 import type { BookFields } from '../books/book.ts';
 
@@ -10,37 +11,57 @@ export interface StoredBooks {
   readonly lacking: Readonly<Record<keyof BookFields, number>>;
 }
 
-/** Which rows become books. */
+/**
+ * Which rows become books, or change one. A row with the id of a book is left out if it equals the book, and changes it if it has the
+ * book's present tag. If the log has its tag from before, the book was changed since, and stays. Otherwise they are in conflict.
+ */
 export interface LoadRules {
-  /** Whether books get the ids of their rows. A row is left out if the book with its id, or an earlier row with it, equals it. */
-  readonly keepsIds: boolean;
-  /** Without ids: whether rows are left out that equal a book or an earlier row in title, author and year. */
+  /** The fields that the file has. A row with an id has no say about the others. */
+  readonly fields: readonly (keyof BookFields)[];
+  /** Whether rows without an id are left out that equal a book or an earlier row in title, author and year. */
   readonly skipsEqual: boolean;
-  /** Whether rows with a doubt are left out. */
+  /** Whether new rows with a doubt are left out. */
   readonly skipsDoubtful: boolean;
+  /**
+   * Of rows in conflict: whether they are left out, change the books with their ids, or are new under other ids. Then, those whose
+   * books have been removed since are new as well.
+   */
+  readonly onConflict: 'refuse' | 'change' | 'add';
+  /** Whether the log says which tags books had. */
+  readonly hasHistory: boolean;
 }
 
 export interface LoadRow extends BookFields {
   readonly line: number;
-  /** With `keepsIds`. */
+  /** Undefined if it has none that counts. */
   readonly id: number | undefined;
-  /** As it stands in the file; kept with `keepsIds`. */
+  /** The tag of the book that it was exported from; '' if it has none; undefined if it lacks a value, so that it changes no book. */
+  readonly tag: string | undefined;
+  /** As it stands in the file; kept with an id. */
   readonly original: string | undefined;
   /** A code. */
   readonly doubt: string | undefined;
 }
 
-/** Which of the rows become books, and how many do not. */
+/** How many of the rows become books, change one, or do neither. */
 export interface Comparison {
   readonly fresh: StoredBooks;
   /** New rows with a doubt: they are among `fresh`, unless they are left out. */
   readonly doubtful: number;
   /** Rows that equal a book. */
   readonly here: number;
-  /** Rows that equal an earlier row, and no book. */
+  /** Rows that equal an earlier row. */
   readonly repeated: number;
-  /** Rows whose ids belong to other books, or to other rows before them. */
-  readonly taken: number;
+  /** Rows that change a book. */
+  readonly changed: number;
+  /** Rows whose books have been changed or removed since; undefined if the log does not say. */
+  readonly changedSince: number | undefined;
+  /** Rows in conflict with a book. */
+  readonly conflicts: number;
+  /** Rows whose ids earlier rows have. */
+  readonly twice: number;
+  /** Books that no row has the id of; undefined if no row has an id. */
+  readonly absent: number | undefined;
 }
 
 export interface Sample extends BookFields {
@@ -48,20 +69,42 @@ export interface Sample extends BookFields {
   readonly doubt: string | null;
 }
 
-/** Rows of a file: the new ones without a doubt, those with one, and those that equal a book or an earlier row. */
+/** Beginnings of the values that differ from those of the row. */
+export type Differing = { readonly [Name in keyof BookFields]?: BookFields[Name] };
+
+export interface ChangedSample extends Sample {
+  readonly id: number;
+  /** What the book has now. */
+  readonly before: Differing;
+}
+
+/**
+ * Rows of a file: the new ones without a doubt, those with one, those that equal a book or an earlier row, and those that change a
+ * book.
+ */
 export interface Samples {
   readonly fresh: readonly Sample[];
   readonly doubtful: readonly Sample[];
   readonly here: readonly Sample[];
+  readonly changed: readonly ChangedSample[];
 }
 
-/** A row whose id belongs to another book. */
-export interface TakenRow {
+/** Why a row with an id is left: as `LoadRules` has it; an earlier row has the id; or the book was changed during the import. */
+export type WhyLeft = 'changedSince' | 'conflict' | 'twice' | 'changedMeanwhile';
+
+export interface LeftRow {
   readonly line: number;
   readonly id: number;
-  /** The beginning of the other book's title. */
-  readonly title: string;
+  /** As in `LoadRow`. */
+  readonly rowTag: string | null;
   readonly original: string;
+  readonly why: WhyLeft;
+  /** The present tag of the book with the id; null if there is none. */
+  readonly tag: string | null;
+  /** What that book, or the earlier row, has. */
+  readonly here: Differing;
+  /** What the row has in place of it. */
+  readonly own: Differing;
 }
 
 /** An import that stores rows. */
@@ -73,8 +116,8 @@ export interface ImportWork {
   readonly owner: string;
   /** Of the import, if this process has started it. Otherwise, an interrupted one with this fingerprint is completed, or a new one begins. */
   readonly number: number | undefined;
-  /** The report that is kept. @param isDone whether all is stored. */
-  report(isDone: boolean): unknown;
+  /** The report that is kept. Within the last transaction, `left` may be called. @param isDone whether all is stored. */
+  report(isDone: boolean): Promise<unknown>;
 }
 
 export interface Load {
@@ -86,12 +129,12 @@ export interface Load {
   /** The first rows of each kind, at most as many. */
   samples(most: number): Promise<Samples>;
 
-  /** The rows whose ids are taken, ascending by line. */
-  taken(): AsyncIterable<readonly TakenRow[]>;
+  /** The rows that were left, ascending by line. @param why for these reasons. */
+  left(why: readonly WhyLeft[]): AsyncIterable<readonly LeftRow[]>;
 
   /**
-   * Stores the new rows, in their order, as one event of the log. Called once, after `compare`. If it fails, the books of which it was
-   * told are durable.
+   * Stores the new rows and the changes, in the order of the rows, as one event of the log. Called once, after `compare`. If it fails,
+   * the books of which it was told are durable.
    * @param onStored called each time that more books are durable: with the number of the import and how many books it has stored, also
    *   before it was interrupted.
    * @throws NoLongerOpen; UnknownOutcome if it cannot be said whether more books are stored.

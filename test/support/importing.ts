@@ -61,14 +61,19 @@ export async function importRows(
     onStored = (_: number, __: number) => {},
   } = {},
 ): Promise<void> {
-  const load = await store.load({ keepsIds: false, skipsEqual, skipsDoubtful: false });
+  const load = await store.load({
+    fields: ['title', 'author', 'year'],
+    ...{ skipsEqual, skipsDoubtful: false, onConflict: 'refuse', hasHistory: true },
+  });
   try {
     await load.add(
-      rows.map((row, at) => ({ ...row, line: at + 2, id: undefined, original: undefined, doubt: undefined })),
+      rows.map((row, at) => {
+        return { ...row, line: at + 2, id: undefined, tag: '', original: undefined, doubt: undefined };
+      }),
     );
     await load.compare(signal);
     await load.store(
-      { name: 'rows', fingerprint, owner: randomUUID(), number: undefined, report: () => null },
+      { name: 'rows', fingerprint, owner: randomUUID(), number: undefined, report: async () => null },
       signal,
       onStored,
     );

@@ -13,38 +13,38 @@ import { assertAllTaken, UnknownOutcome } from '../bulk.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import type { Comparison, ImportWork, Load, LoadRow, LoadRules } from '../load.ts';
 import type { Query } from '../query.ts';
-import { HERE, judgedBy, REPEATED, RowsAside } from '../rows-aside.ts';
+import { CHANGED, HERE, REPEATED, RowsAside } from '../rows-aside.ts';
+import { tagIn } from './text.ts';
 import type { PostgresLogWriter } from './undo.ts';
 
 // Dropped with their transaction: a pooler may give each transaction another connection. A row may be known twice: then it is
 // `HERE`, the lower number.
 const TABLES = `
   create temporary table aside on commit drop as
-    select null::bigint as line, null::bigint as book, ${FIELDS}, null::text as original, null::text as doubt from books with no data;
-  alter table aside add row bigint generated always as identity;
-  create temporary table known (row bigint not null, what integer not null, title text) on commit drop`;
-const COPY = `copy aside (line, book, ${FIELDS}, original, doubt) from stdin with (format csv, encoding 'UTF8')`;
+    select null::bigint as line, null::bigint as book, null::text as tag, ${FIELDS}, null::text as original, null::text as doubt
+    from books with no data;
+  alter table aside add row bigint generated always as identity primary key;
+  create temporary table known on commit drop as
+    select null::bigint as row, null::integer as what, null::text as tag, ${FIELDS} from books with no data`;
+const COPY = `copy aside (line, book, tag, ${FIELDS}, original, doubt) from stdin with (format csv, encoding 'UTF8')`;
 
-/** Rows that equal an earlier one: their texts are compared only if their hashes are equal. */
+/** Rows without an id that equal an earlier one: their texts are compared only if their hashes are equal. */
 const hash = (row: string) => `hash_record_extended(row(${FIELD_NAMES.map((name) => `${row}${name}`)}), 0)`;
 const FIND_REPEATED = `
-  insert into known select row, ${REPEATED} from (
-    select aside.row, row_number() over (partition by ${FIELD_NAMES.map((name) => `aside.${name}`)} order by aside.row) as place
+  insert into known (row, what) select row, ${REPEATED} from (
+    select aside.row, aside.book, row_number() over (partition by ${FIELD_NAMES.map((name) => `aside.${name}`)} order by aside.row) as place
     from (select ${hash('')} as hash from aside group by 1 having count(*) > 1) as several
     join aside on ${hash('aside.')} = several.hash
-  ) as places where place > 1`;
-const FIND_HERE = `insert into known select aside.row, ${HERE} from aside join books using (${FIELDS})`;
+  ) as places where place > 1 and book is null`;
+const FIND_HERE = `
+  insert into known (row, what) select aside.row, ${HERE} from aside join books using (${FIELDS}) where aside.book is null`;
 
-const FIND_IDS_HERE = `
-  insert into known select aside.row, ${judgedBy('books', HERE)} from aside join books on books.id = aside.book`;
-const FIND_IDS_REPEATED = `
-  insert into known select aside.row, ${judgedBy('first', REPEATED)}
-    from (select min(row) as row, book from aside group by book having count(*) > 1) as several
-    join aside as first on first.row = several.row join aside on aside.book = several.book
-    where aside.row > several.row and not exists (select from known where known.row = aside.row)`;
+const PRESENT_TAG = tagIn('books.id', 'books');
+const HAS_LOG = `
+  select to_regclass('book_log') is not null and has_table_privilege(to_regclass('book_log'), 'select') as "hasLog"`;
 
-const STORE = `insert into books (${FIELDS}) select ${FIELDS} from aside where`;
-const STORE_WITH_IDS = `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} from aside where`;
+const STORE = `insert into books (${FIELDS}) select ${FIELDS} from aside where book is null and`;
+const STORE_WITH_IDS = `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} from aside where book is not null and`;
 
 /** The catalogue that a load stores into. */
 export interface LoadTarget {
@@ -65,8 +65,9 @@ export class PostgresLoad extends RowsAside implements Load {
   /** They are copied. */
   readonly #lines = new PassThrough();
   readonly #copying: Promise<void>;
-  /** How many of the rows are new. */
+  /** How many of the rows are new, and how many change a book. */
   #fresh = 0;
+  #changed = 0;
 
   private constructor(target: LoadTarget, rules: LoadRules, isDryRun: boolean) {
     super(target.query, rules);
@@ -88,7 +89,8 @@ export class PostgresLoad extends RowsAside implements Load {
   async add(rows: readonly LoadRow[]): Promise<void> {
     const lines = rows.map((row) => {
       const kept = row.original === undefined ? '' : quoted(row.original);
-      return `${row.line},${row.id ?? ''},${asCsvFields(row).slice(0, -1)},${kept},${row.doubt ?? ''}\n`;
+      const tag = row.tag === undefined ? '' : quoted(row.tag);
+      return `${row.line},${row.id ?? ''},${tag},${asCsvFields(row)},${kept},${row.doubt ?? ''}\n`;
     });
     if (!this.#lines.write(lines.join(''))) await Promise.race([once(this.#lines, 'drain'), this.#copying]);
   }
@@ -97,13 +99,15 @@ export class PostgresLoad extends RowsAside implements Load {
     this.#lines.end();
     await this.#copying;
     await this.query('analyze aside');
-    for (const step of await this.#steps()) {
+    const [found] = await this.query<{ hasLog: boolean }>(HAS_LOG);
+    const hasHistory = this.rules.hasHistory && found?.hasLog === true;
+    for (const step of [...(await this.#stepsOfIds(hasHistory)), ...this.#stepsOfFields]) {
       signal.throwIfAborted();
       await this.query(step);
     }
-    await this.query('analyze known');
-    const comparison = await this.counts();
-    this.#fresh = comparison.fresh.count;
+    await this.query('create index on known (row); analyze known');
+    const comparison = await this.counts(hasHistory);
+    [this.#fresh, this.#changed] = [comparison.fresh.count, comparison.changed];
     return comparison;
   }
 
@@ -113,7 +117,8 @@ export class PostgresLoad extends RowsAside implements Load {
     onStored: (number: number, books: number) => void,
   ): Promise<void> {
     const { name, fingerprint, owner, number: begun } = work;
-    if (this.#fresh === 0 && begun === undefined) return;
+    const due = this.#fresh + this.#changed;
+    if (due === 0 && begun === undefined) return;
     const { client } = this.#target;
     // The server finishes its statement, finds the connection closed, and rolls back.
     const leave = () => client.end();
@@ -122,30 +127,51 @@ export class PostgresLoad extends RowsAside implements Load {
     try {
       const log = await this.#target.logWriter();
       const number = begun ?? (await log.imports.begin(fingerprint, owner));
-      if (this.#fresh > 0) await this.#storeAs(number, name, log);
-      const done = { state: 'stored', books: this.#fresh, report: work.report(true) } as const;
+      const books = due > 0 ? await this.#storeAs(number, name, log) : 0;
+      const done = { state: 'stored', books, report: await work.report(true) } as const;
       // A report of a service stays forgotten; that of an import that begins here is new.
       const isOwn = await log.imports.keep(number, owner, begun ? done : { ...done, fingerprint });
       if (!isOwn) throw new NoLongerOpen();
       signal.removeEventListener('abort', leave);
       signal.throwIfAborted();
       await this.#target.commit();
-      onStored(number, this.#fresh);
+      onStored(number, books);
     } catch (error) {
       if (!(error instanceof UnknownOutcome)) signal.throwIfAborted();
       throw error;
     }
   }
 
-  async #storeAs(number: number, name: string, log: PostgresLogWriter): Promise<void> {
+  /** @returns how many books are stored. */
+  async #storeAs(number: number, name: string, log: PostgresLogWriter): Promise<number> {
     await log.begin('import', name, number);
     for (const shard of log.shards.all) await log.join(shard);
-    const stored = await this.#target.client.query(
-      `${this.rules.keepsIds ? STORE_WITH_IDS : STORE} ${this.becomeBooks} order by row`,
-    );
-    assertAllTaken(stored.rowCount ?? 0, this.#fresh);
+    let stored = 0;
+    for (const insert of this.#fresh > 0 ? [STORE_WITH_IDS, STORE] : [])
+      stored += await this.#write(`${insert} ${this.becomeBooks} order by row`);
+    assertAllTaken(stored, this.#fresh);
+    if (this.#changed > 0) stored += await this.#change();
     for (const shard of log.shards.all) await log.leave(shard);
-    await log.end(number, this.#fresh);
+    await log.end(number, stored);
+    return stored;
+  }
+
+  /** Changes books, unless others have changed them since the comparison. @returns how many. */
+  async #change(): Promise<number> {
+    const changed = await this.#write(`
+      update books set ${this.changes} from aside join known using (row)
+      where what = ${CHANGED} and books.id = aside.book and ${PRESENT_TAG} = known.tag`);
+    if (changed < this.#changed) {
+      await this.query(`
+        create temporary table stored on commit drop as
+        select aside.row from aside join books on books.id = aside.book where ${this.equals('books')}`);
+      await this.query(this.forgetChanges('row not in (select row from stored)'));
+    }
+    return changed;
+  }
+
+  async #write(sql: string): Promise<number> {
+    return (await this.#target.client.query(sql)).rowCount ?? 0;
   }
 
   async close(): Promise<void> {
@@ -154,12 +180,23 @@ export class PostgresLoad extends RowsAside implements Load {
     await this.#target.rollBack();
   }
 
-  async #steps(): Promise<readonly string[]> {
-    const { keepsIds, skipsEqual } = this.rules;
-    if (!keepsIds) return skipsEqual ? [FIND_REPEATED, FIND_HERE] : [];
+  async #stepsOfIds(hasHistory: boolean): Promise<readonly string[]> {
     const [found] = await this.query<{ highest: number | null }>('select max(book) as highest from aside');
+    if (!found?.highest) return [];
     // Before the comparison, so that ids that are free stay free.
-    if (!this.#isDryRun && found?.highest) await this.#target.reserveIdsThrough(found.highest);
-    return [FIND_IDS_HERE, 'analyze known', FIND_IDS_REPEATED];
+    if (!this.#isDryRun) await this.#target.reserveIdsThrough(found.highest);
+    const since = RowsAside.findSince(tagIn('log.book', 'log'));
+    return [
+      this.findTwice,
+      'analyze known',
+      this.findWithIds(PRESENT_TAG, 'join books on books.id = aside.book'),
+      'analyze known',
+      `create temporary table since on commit drop as ${since}${hasHistory ? '' : ' and false'}`,
+      ...this.settle,
+    ];
+  }
+
+  get #stepsOfFields(): readonly string[] {
+    return this.rules.skipsEqual ? [FIND_REPEATED, FIND_HERE] : [];
   }
 }

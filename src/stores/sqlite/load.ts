@@ -3,15 +3,16 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { setTimeout as pause, setImmediate } from 'node:timers/promises';
-import { FIELD_NAMES } from '../../books/book.ts';
+import { bookWith, FIELD_NAMES } from '../../books/book.ts';
 import type { LogWriter } from '../../books/change-log.ts';
+import { tagOf } from '../../books/condition.ts';
 import { type KeptImport, NoLongerOpen } from '../../books/kept-imports.ts';
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
 import { assertAllTaken } from '../bulk.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import type { Comparison, ImportWork, Load, LoadRow, LoadRules } from '../load.ts';
-import { HERE, judgedBy, REPEATED, RowsAside } from '../rows-aside.ts';
+import { CHANGED, HERE, KNOWN, REPEATED, RowsAside } from '../rows-aside.ts';
 import type { BookLog } from './log.ts';
 import { LAST_ID } from './log-tables.ts';
 import { preparing, queryBy } from './structure.ts';
@@ -33,38 +34,36 @@ const TABLES = `
   pragma temp_store = file;
   pragma temp.journal_mode = off;
   pragma temp.cache_size = -4096;
-  create temporary table aside (row integer primary key, line, book, ${FIELDS}, original, doubt);
-  create temporary table known (row integer primary key, what, title)`;
-const DROP =
-  'drop table if exists temp.aside; drop table if exists temp.known; drop table if exists temp.years';
+  create temporary table aside (row integer primary key, line, book, tag, ${FIELDS}, original, doubt);
+  create temporary table known (row integer primary key, ${KNOWN});
+  create temporary table since (row integer primary key)`;
+const DROP = ['aside', 'known', 'since', 'years']
+  .map((name) => `drop table if exists temp.${name}`)
+  .join(';');
 
 const YEARS = 'create temporary table years as select distinct year from aside';
 
-/** Rows that equal an earlier one. */
+/** Rows without an id that equal an earlier one. */
 const FIND_REPEATED = `
   create index temp.aside_by_fields on aside (${FIELDS});
   insert into known (row, what)
     select later.row, ${REPEATED}
     from (select min(row) as first, ${FIELDS} from aside group by ${FIELDS} having count(*) > 1) as several
     cross join aside as later using (${FIELDS})
-    where later.row > several.first`;
-/** Rows that equal one of the books in a range of ids. */
+    where later.row > several.first and later.book is null`;
+/** Rows without an id that equal one of the books in a range of ids. */
 const findHere = (condition = '') => `
   insert or replace into known (row, what) select aside.row, ${HERE} from books cross join aside using (${FIELDS})
-  where books.id > ? and books.id <= ? ${condition}`;
+  where aside.book is null and books.id > ? and books.id <= ? ${condition}`;
 const NEXT_ID = `select max(id) as value from (select id from books where id > ? and id <= ? order by id limit ${COMPARED})`;
 
-/** Of a range of rows, those whose ids books have. */
-const FIND_IDS_HERE = `
-  insert into known select aside.row, ${judgedBy('books', HERE)} from aside cross join books on books.id = aside.book
-  where aside.row > ? and aside.row <= ?`;
-/** Rows whose ids an earlier one has. */
-const FIND_IDS_REPEATED = `
-  create index temp.aside_by_book on aside (book);
-  insert or ignore into known select aside.row, ${judgedBy('first', REPEATED)}
-    from (select min(row) as row, book from aside group by book having count(*) > 1) as several
-    cross join aside as first on first.row = several.row cross join aside on aside.book = several.book
-    where aside.row > several.row`;
+/** The functions that compute the tag of a book, from its id and its fields; and the tags of books, now and before. */
+const TAG = 'book_tag';
+const tagIn = (id: string, row: string) => `${TAG}(${id}, ${FIELD_NAMES.map((name) => `${row}.${name}`)})`;
+const PRESENT_TAG = tagIn('books.id', 'books');
+const IN_RANGE = 'aside.row > ? and aside.row <= ?';
+const BOOKS_OF_RANGE = `cross join books on books.id = aside.book and ${IN_RANGE}`;
+const HAS_LOG = "select count(*) as value from sqlite_schema where name = 'book_log'";
 
 /** The rows of a range that become books. */
 const ofStep = (rows: string) => `from aside where row > ? and row <= ? and ${rows}`;
@@ -77,6 +76,7 @@ const IS_BELOW = `
     > (${LAST_ID}) as value`;
 const storeWithIds = (rows: string) =>
   `insert into books (${ID_AND_FIELDS}) select book, ${FIELDS} ${ofStep(rows)} order by row`;
+const COUNT_CHANGES = `select count(*) as value from known where what = ${CHANGED} and row > ? and row <= ?`;
 
 type Done = Pick<KeptImport, 'number' | 'rows' | 'books' | 'state'>;
 
@@ -95,11 +95,13 @@ export class SqliteLoad extends RowsAside implements Load {
   readonly #target: LoadTarget;
   readonly #isDryRun: boolean;
   readonly #prepare;
-  readonly #columns;
   #rows = 0;
-  /** How many of them are new. */
-  #fresh = 0;
-  /** The rows were compared with the books up to this id. */
+  /** How many of them are new, or change a book. */
+  #due = 0;
+  /** Whether there are new rows with ids, new ones without, and changes. */
+  #kinds: readonly boolean[] = [];
+  /** Whether rows were compared by their fields, and with the books up to which id. */
+  #comparesFields = false;
   #comparedTo = 0;
 
   /** @param isDryRun whether it only compares. */
@@ -109,20 +111,24 @@ export class SqliteLoad extends RowsAside implements Load {
     this.#target = target;
     this.#isDryRun = isDryRun;
     this.#prepare = prepare;
-    this.#columns = rules.keepsIds ? WITH_IDS : WITHOUT_IDS;
+    target.db.function(TAG, { deterministic: true, varargs: true }, (...values) => tagOf(bookWith(values)));
     inTemporaryFile(() => target.db.exec(`${DROP}; ${TABLES}`));
   }
 
   async add(rows: readonly LoadRow[]): Promise<void> {
-    inTemporaryFile(() => insertRows(this.#prepare, 'aside', this.#columns, rows));
+    inTemporaryFile(() => insertRows(this.#prepare, 'aside', COLUMNS, rows));
     this.#rows += rows.length;
   }
 
   async compare(signal: AbortSignal): Promise<Comparison> {
-    if (this.rules.keepsIds) await this.#compareIds(signal);
-    else if (this.#comparesFields) await this.#compareFields(signal);
-    const comparison = await this.counts();
-    this.#fresh = comparison.fresh.count;
+    const hasHistory = this.rules.hasHistory && this.#number(HAS_LOG) > 0;
+    await this.#compareIds(signal, hasHistory);
+    if (this.rules.skipsEqual) await this.#compareFields(signal);
+    const comparison = await this.counts(hasHistory);
+    this.#due = comparison.fresh.count + comparison.changed;
+    const has = (condition: string) => this.#number(`select exists (${condition}) as value`) === 1;
+    const isNew = `select 1 from aside where ${this.becomeBooks} and book is`;
+    this.#kinds = [has(`${isNew} not null`), has(`${isNew} null`), comparison.changed > 0];
     return comparison;
   }
 
@@ -131,11 +137,11 @@ export class SqliteLoad extends RowsAside implements Load {
     signal: AbortSignal,
     onStored: (number: number, books: number) => void,
   ): Promise<void> {
-    if (this.#fresh === 0 && work.number === undefined) return;
+    if (this.#due === 0 && work.number === undefined) return;
     const { inTransaction, logWriter } = this.#target;
     let done = await this.#beginImport(work, signal);
     try {
-      for (let left = this.#fresh; done.state !== 'stored'; ) {
+      for (let left = this.#due; done.state !== 'stored'; ) {
         signal.throwIfAborted();
         const before = done;
         done = await inTransaction(() => this.#storeStep(work, before, left));
@@ -160,7 +166,7 @@ export class SqliteLoad extends RowsAside implements Load {
         if (other?.state === 'open' && other.idle < this.#target.times.importLost) return undefined; // its process works on it, or has just died
         if (other !== undefined) await imports.take(other.number, owner);
         const begun = other?.number ?? (await imports.begin(fingerprint, owner));
-        await imports.keep(begun, owner, { report: work.report(false), fingerprint });
+        await imports.keep(begun, owner, { report: await work.report(false), fingerprint });
         return other ?? { number: begun, rows: 0, books: 0, state: 'open' };
       });
       if (found !== undefined) return found;
@@ -169,8 +175,8 @@ export class SqliteLoad extends RowsAside implements Load {
   }
 
   /**
-   * Stores the next new rows, as many as time allows.
-   * @param left how many new rows there are.
+   * Stores the next new rows and changes, as many as time allows.
+   * @param left how many there are.
    */
   async #storeStep(work: ImportWork, done: Done, left: number): Promise<Done> {
     const { logWriter, bookLog, times } = this.#target;
@@ -180,21 +186,28 @@ export class SqliteLoad extends RowsAside implements Load {
     let stored = 0;
     // Others may have stored equal books since the comparison.
     if (rows === 0 && this.#comparesFields) this.#findHere(this.#comparedTo, Number.MAX_SAFE_INTEGER);
+    const [hasIds, hasNew, hasChanges] = this.#kinds;
     if ((await logWriter.resume(number)) === undefined) await logWriter.begin('import', name, number);
     const withNewIds = this.#number(IS_BELOW) === 1 ? storeBelow : store;
-    const insert = this.#prepare((this.rules.keepsIds ? storeWithIds : withNewIds)(this.becomeBooks));
+    const inserts = [
+      ...(hasIds ? [storeWithIds(`${this.becomeBooks} and book is not null`)] : []),
+      ...(hasNew ? [withNewIds(`${this.becomeBooks} and book is null`)] : []),
+    ].map((sql) => this.#prepare(sql));
     const end = performance.now() + times.bulkTransaction;
-    while (stored < left && rows < this.#rows && (rows === done.rows || performance.now() < end)) {
-      stored += Number(insert.run(rows, rows + STORED_ROWS).changes);
+    let changed = 0;
+    while (stored + changed < left && rows < this.#rows && (rows === done.rows || performance.now() < end)) {
+      for (const insert of inserts) stored += Number(insert.run(rows, rows + STORED_ROWS).changes);
+      if (hasChanges) changed += this.#change(rows, rows + STORED_ROWS);
       rows += STORED_ROWS;
     }
     const count = `select count(*) as value ${ofStep(this.becomeBooks)}`;
     assertAllTaken(stored, this.#number(count, done.rows, rows));
+    stored += changed;
     bookLog.noteNew();
     await logWriter.end(number, stored);
     const books = done.books + stored;
     const state = stored === left || rows >= this.#rows ? 'stored' : 'open';
-    const report = state === 'stored' ? work.report(true) : undefined;
+    const report = state === 'stored' ? await work.report(true) : undefined;
     if (!(await logWriter.imports.keep(number, owner, { rows, books, state, report })))
       throw new NoLongerOpen();
     return { number, rows, books, state };
@@ -204,11 +217,23 @@ export class SqliteLoad extends RowsAside implements Load {
     this.#target.db.exec(DROP);
   }
 
-  get #comparesFields(): boolean {
-    return this.rules.skipsEqual && !this.rules.keepsIds;
+  /** Changes the books of a range of rows. @returns how many. */
+  #change(after: number, through: number): number {
+    const change = `
+      update books set ${this.changes} from known cross join aside on aside.row = known.row
+      where what = ${CHANGED} and known.row > ? and known.row <= ? and books.id = aside.book and ${PRESENT_TAG} = known.tag`;
+    const changed = Number(this.#prepare(change).run(after, through).changes);
+    if (changed < this.#number(COUNT_CHANGES, after, through)) {
+      const isStored = `select 1 from aside join books on books.id = aside.book where aside.row = known.row and ${this.equals('books')}`;
+      const others = `row > ? and row <= ? and not exists (${isStored})`;
+      this.#prepare(this.forgetChanges(others)).run(after, through);
+    }
+    return changed;
   }
 
   async #compareFields(signal: AbortSignal): Promise<void> {
+    if (this.#number('select exists (select 1 from aside where book is null) as value') === 0) return;
+    this.#comparesFields = true;
     inTemporaryFile(() => this.#target.db.exec(FIND_REPEATED));
     if (this.#rows <= FEW_ROWS) inTemporaryFile(() => this.#target.db.exec(YEARS));
     const highest = this.#number('select max(id) as value from books');
@@ -226,18 +251,23 @@ export class SqliteLoad extends RowsAside implements Load {
     inTemporaryFile(() => find.run(after, through));
   }
 
-  async #compareIds(signal: AbortSignal): Promise<void> {
+  async #compareIds(signal: AbortSignal, hasHistory: boolean): Promise<void> {
     const { db, inTransaction, reserveIdsThrough } = this.#target;
-    // Before the comparison, so that ids that are free stay free.
     const highest = this.#number('select max(book) as value from aside');
-    if (!this.#isDryRun && highest > 0) await inTransaction(() => reserveIdsThrough(highest));
-    const find = this.#prepare(FIND_IDS_HERE);
-    for (let last = 0; last < this.#rows; last += COMPARED) {
-      signal.throwIfAborted();
-      inTemporaryFile(() => find.run(last, last + COMPARED));
-      await setImmediate();
-    }
-    inTemporaryFile(() => db.exec(FIND_IDS_REPEATED));
+    if (highest === 0) return;
+    // Before the comparison, so that ids that are free stay free.
+    if (!this.#isDryRun) await inTransaction(() => reserveIdsThrough(highest));
+    inTemporaryFile(() => db.exec(`create index temp.aside_by_book on aside (book); ${this.findTwice}`));
+    const steps = [this.findWithIds(PRESENT_TAG, BOOKS_OF_RANGE)];
+    const since = RowsAside.findSince(tagIn('log.book', 'log'));
+    if (hasHistory) steps.push(`insert into since ${since} and ${IN_RANGE}`);
+    for (const step of steps.map((sql) => this.#prepare(sql)))
+      for (let last = 0; last < this.#rows; last += COMPARED) {
+        signal.throwIfAborted();
+        inTemporaryFile(() => step.run(last, last + COMPARED));
+        await setImmediate();
+      }
+    inTemporaryFile(() => db.exec(this.settle.join(';')));
   }
 
   #number(sql: string, ...values: number[]): number {
@@ -247,16 +277,13 @@ export class SqliteLoad extends RowsAside implements Load {
 }
 
 type Column = readonly [name: string, read: (row: LoadRow) => string | number | null];
-const FIELD_COLUMNS: readonly Column[] = FIELD_NAMES.map((name) => [name, (row) => row[name]]);
-const WITHOUT_IDS: readonly Column[] = [
+const COLUMNS: readonly Column[] = [
   ['line', ({ line }) => line],
-  ...FIELD_COLUMNS,
-  ['doubt', ({ doubt }) => doubt ?? null],
-];
-const WITH_IDS: readonly Column[] = [
-  ...WITHOUT_IDS,
   ['book', ({ id }) => id ?? null],
+  ['tag', ({ tag }) => tag ?? null],
+  ...FIELD_NAMES.map((name): Column => [name, (row) => row[name]]),
   ['original', ({ original }) => original ?? null],
+  ['doubt', ({ doubt }) => doubt ?? null],
 ];
 
 /**
