@@ -16,7 +16,7 @@ import type {
 } from './load.ts';
 import type { Query } from './query.ts';
 
-/** Of `known` rows: what they are. A row may be known twice: then it is the lower number. */
+/** Of `known` rows: what they are. */
 export const HERE = 1;
 export const REPEATED = 2;
 export const CHANGED = 3;
@@ -77,7 +77,7 @@ export class RowsAside {
         select aside.row, aside.tag as own, case when not (${this.equals('books')}) then ${tag} end as present,
           ${this.#differing('books').map((value, at) => `${value} as ${FIELD_NAMES[at]}`)}
         from aside ${joined} where ${IS_NEW}
-      ) as judged`;
+      ) as judged order by row`; // so that it reads all of `known` before it writes there
   }
 
   /**
@@ -88,7 +88,7 @@ export class RowsAside {
     return `
       select distinct aside.row from aside join book_log as log on log.book = aside.book
       where aside.tag <> '' and log.last = log.book and log.title is not null and ${tag} = aside.tag
-        and (${IS_NEW} or exists (select 1 from known where known.row = aside.row and what = ${LEFT.conflict}))`;
+        and not exists (select 1 from known where known.row = aside.row and what <> ${LEFT.conflict})`;
   }
 
   /** SQL for what becomes of rows in conflict, after those of `findSince` were put into the table `since`. */
@@ -107,14 +107,10 @@ export class RowsAside {
     };
     return [
       `update known set what = ${LEFT.changedSince} where ${conflicts} and ${since}`,
-      `insert into known (row, what) select row, ${LEFT.changedSince} from since where row not in (select row from known)`,
+      `insert into known (row, what) select row, ${LEFT.changedSince} from since
+       where not exists (select 1 from known where known.row = since.row) order by row`,
       ...inConflict[this.rules.onConflict],
     ];
-  }
-
-  /** SQL for the fields that a change sets. */
-  protected get changes(): string {
-    return this.rules.fields.map((name) => `${name} = aside.${name}`).join(', ');
   }
 
   /** SQL for the condition that a row changes nothing of another one. */
@@ -142,8 +138,9 @@ export class RowsAside {
     const [doubtful] = await this.query<{ doubtful: number }>(
       `select count(*) as doubtful from aside where ${IS_NEW} and doubt is not null`,
     );
-    const known = await this.query<{ what: number; rows: number }>(`
-      select what, count(*) as rows from (select min(what) as what from known group by row) as known group by what`);
+    const known = await this.query<{ what: number; rows: number }>(
+      'select what, count(*) as rows from known group by what',
+    );
     const rows = new Map(known.map((one) => [one.what, one.rows]));
     const rowsOf = (what: number) => rows.get(what) ?? 0;
     const [ids] = await this.query<{ rows: number; books: number }>(`
@@ -171,7 +168,7 @@ export class RowsAside {
       );
     const changed = await this.query<Sample & Pick<ChangedSample, 'id'> & Before>(
       `select line, book as id, ${FIELD_NAMES.map((name) => `aside.${name}`)}, doubt, ${BEFORE}
-       from aside join known using (row) where what = ${CHANGED} order by row limit $1`,
+       from aside join known using (row) where what = ${CHANGED} order by known.row limit $1`,
       [most],
     );
     return {
@@ -189,7 +186,7 @@ export class RowsAside {
     const find = `
       select known.row as row, line, book as id, what, original, aside.tag as "rowTag", known.tag as tag, ${BEFORE},
         ${beginnings('aside').map((value, at) => `${value} as ${FIELD_NAMES[at]}`)}
-      from known join aside using (row) where known.row > $1 and what in (${[...reasons.keys()]}) order by known.row limit ${LEFT_ROWS}`;
+      from known join aside using (row) where known.row > $1 and aside.row > $1 and what in (${[...reasons.keys()]}) order by known.row limit ${LEFT_ROWS}`;
     type Row = Omit<LeftRow, 'why' | 'here' | 'own'> & BookFields & Before & { row: number; what: number };
     for (let last = 0; ; ) {
       const rows = await this.query<Row>(find, [last]);

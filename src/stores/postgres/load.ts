@@ -10,22 +10,23 @@ import { FIELD_NAMES } from '../../books/book.ts';
 import { NoLongerOpen } from '../../books/kept-imports.ts';
 import { asCsvFields, quoted } from '../../books/line.ts';
 import { assertAllTaken, UnknownOutcome } from '../bulk.ts';
-import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { FIELDS, ID_AND_FIELDS, withTypes } from '../columns.ts';
 import type { Comparison, ImportWork, Load, LoadRow, LoadRules } from '../load.ts';
 import type { Query } from '../query.ts';
 import { CHANGED, HERE, REPEATED, RowsAside } from '../rows-aside.ts';
 import { tagIn } from './text.ts';
 import type { PostgresLogWriter } from './undo.ts';
 
-// Dropped with their transaction: a pooler may give each transaction another connection. A row may be known twice: then it is
-// `HERE`, the lower number.
+// Dropped with their transaction: a pooler may give each transaction another connection. Without the keys, a statement that adds rows
+// to `known` would look through all of them for each one.
 const TABLES = `
   create temporary table aside on commit drop as
     select null::bigint as line, null::bigint as book, null::text as tag, ${FIELDS}, null::text as original, null::text as doubt
     from books with no data;
   alter table aside add row bigint generated always as identity primary key;
-  create temporary table known on commit drop as
-    select null::bigint as row, null::integer as what, null::text as tag, ${FIELDS} from books with no data`;
+  create temporary table known (
+    row bigint primary key, what integer not null, tag text, ${withTypes('bigint').map(({ name, type }) => `${name} ${type}`)}
+  ) on commit drop`;
 const COPY = `copy aside (line, book, tag, ${FIELDS}, original, doubt) from stdin with (format csv, encoding 'UTF8')`;
 
 /** Rows without an id that equal an earlier one: their texts are compared only if their hashes are equal. */
@@ -35,9 +36,10 @@ const FIND_REPEATED = `
     select aside.row, aside.book, row_number() over (partition by ${FIELD_NAMES.map((name) => `aside.${name}`)} order by aside.row) as place
     from (select ${hash('')} as hash from aside group by 1 having count(*) > 1) as several
     join aside on ${hash('aside.')} = several.hash
-  ) as places where place > 1 and book is null`;
+  ) as places where place > 1 and book is null on conflict (row) do nothing`;
 const FIND_HERE = `
-  insert into known (row, what) select aside.row, ${HERE} from aside join books using (${FIELDS}) where aside.book is null`;
+  insert into known (row, what) select aside.row, ${HERE} from aside join books using (${FIELDS}) where aside.book is null
+  on conflict (row) do nothing`;
 
 const PRESENT_TAG = tagIn('books.id', 'books');
 const HAS_LOG = `
@@ -105,7 +107,7 @@ export class PostgresLoad extends RowsAside implements Load {
       signal.throwIfAborted();
       await this.query(step);
     }
-    await this.query('create index on known (row); analyze known');
+    await this.query('analyze known');
     const comparison = await this.counts(hasHistory);
     [this.#fresh, this.#changed] = [comparison.fresh.count, comparison.changed];
     return comparison;
@@ -159,13 +161,13 @@ export class PostgresLoad extends RowsAside implements Load {
   /** Changes books, unless others have changed them since the comparison. @returns how many. */
   async #change(): Promise<number> {
     const changed = await this.#write(`
-      update books set ${this.changes} from aside join known using (row)
+      update books set ${this.rules.fields.map((name) => `${name} = aside.${name}`)} from aside join known using (row)
       where what = ${CHANGED} and books.id = aside.book and ${PRESENT_TAG} = known.tag`);
     if (changed < this.#changed) {
       await this.query(`
         create temporary table stored on commit drop as
         select aside.row from aside join books on books.id = aside.book where ${this.equals('books')}`);
-      await this.query(this.forgetChanges('row not in (select row from stored)'));
+      await this.query(this.forgetChanges('not exists (select 1 from stored where stored.row = known.row)'));
     }
     return changed;
   }
@@ -187,6 +189,7 @@ export class PostgresLoad extends RowsAside implements Load {
     if (!this.#isDryRun) await this.#target.reserveIdsThrough(found.highest);
     const since = RowsAside.findSince(tagIn('log.book', 'log'));
     return [
+      'create index on aside (book)',
       this.findTwice,
       'analyze known',
       this.findWithIds(PRESENT_TAG, 'join books on books.id = aside.book'),
@@ -197,6 +200,6 @@ export class PostgresLoad extends RowsAside implements Load {
   }
 
   get #stepsOfFields(): readonly string[] {
-    return this.rules.skipsEqual ? [FIND_REPEATED, FIND_HERE] : [];
+    return this.rules.skipsEqual ? [FIND_HERE, FIND_REPEATED] : [];
   }
 }

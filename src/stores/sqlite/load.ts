@@ -34,7 +34,7 @@ const TABLES = `
   pragma temp_store = file;
   pragma temp.journal_mode = off;
   pragma temp.cache_size = -4096;
-  create temporary table aside (row integer primary key, line, book, tag, ${FIELDS}, original, doubt);
+  create temporary table aside (row integer primary key, line, book integer, tag, ${FIELDS}, original, doubt);
   create temporary table known (row integer primary key, ${KNOWN});
   create temporary table since (row integer primary key)`;
 const DROP = ['aside', 'known', 'since', 'years']
@@ -219,9 +219,13 @@ export class SqliteLoad extends RowsAside implements Load {
 
   /** Changes the books of a range of rows. @returns how many. */
   #change(after: number, through: number): number {
+    const { fields } = this.rules;
+    const changes = `from aside cross join known on known.row = aside.row and what = ${CHANGED}`;
+    // An update from several tables would look through all books.
     const change = `
-      update books set ${this.changes} from known cross join aside on aside.row = known.row
-      where what = ${CHANGED} and known.row > ? and known.row <= ? and books.id = aside.book and ${PRESENT_TAG} = known.tag`;
+      update books set (${fields}) = (select ${fields.map((name) => `aside.${name}`)} ${changes} where aside.book = books.id)
+      where id in (select book ${changes} where ${IN_RANGE})
+        and ${PRESENT_TAG} = (select known.tag ${changes} where aside.book = books.id)`;
     const changed = Number(this.#prepare(change).run(after, through).changes);
     if (changed < this.#number(COUNT_CHANGES, after, through)) {
       const isStored = `select 1 from aside join books on books.id = aside.book where aside.row = known.row and ${this.equals('books')}`;
