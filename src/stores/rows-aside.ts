@@ -33,7 +33,9 @@ const SHOWN_TEXT = 81;
 /** Rows that are left and in memory together. */
 const LEFT_ROWS = 100;
 
-const IS_NEW = 'not exists (select 1 from known where known.row = aside.row)';
+/** Conditions of `aside` rows: they are not known; or they may be from before a change of their books. */
+export const IS_NEW = 'not exists (select 1 from known where known.row = aside.row)';
+export const MAY_BE_SINCE = `tag <> '' and not exists (select 1 from known where known.row = aside.row and what <> ${LEFT.conflict})`;
 
 /** The columns of `known` other than the row: the book's present tag and, where they differ, the beginnings of its values. */
 export const KNOWN = `what, tag, ${FIELDS}`;
@@ -67,28 +69,28 @@ export class RowsAside {
   /**
    * SQL for the rows with the ids of books.
    * @param tag SQL for the present tag of a book.
-   * @param joined joins the books.
+   * @param from joins rows that are new with the books.
    */
-  protected findWithIds(tag: string, joined: string): string {
+  protected findWithIds(tag: string, from: string): string {
     return `
       insert into known (row, ${KNOWN})
       select row, case when present is null then ${HERE} when own = present then ${CHANGED} else ${LEFT.conflict} end, present, ${FIELDS}
       from (
         select aside.row, aside.tag as own, case when not (${this.equals('books')}) then ${tag} end as present,
           ${this.#differing('books').map((value, at) => `${value} as ${FIELD_NAMES[at]}`)}
-        from aside ${joined} where ${IS_NEW}
+        from ${from}
       ) as judged order by row`; // so that it reads all of `known` before it writes there
   }
 
   /**
    * SQL for the rows whose books had their tags before.
    * @param tag SQL for the tag of a book in a row of the log.
+   * @param from joins rows with those of the log.
    */
-  protected static findSince(tag: string): string {
+  protected static findSince(tag: string, from: string): string {
     return `
-      select distinct aside.row from aside join book_log as log on log.book = aside.book
-      where aside.tag <> '' and log.last = log.book and log.title is not null and ${tag} = aside.tag
-        and not exists (select 1 from known where known.row = aside.row and what <> ${LEFT.conflict})`;
+      select distinct aside.row from ${from}
+      where log.last = log.book and log.title is not null and ${tag} = aside.tag`;
   }
 
   /** SQL for what becomes of rows in conflict, after those of `findSince` were put into the table `since`. */

@@ -13,7 +13,7 @@ import { assertAllTaken, UnknownOutcome } from '../bulk.ts';
 import { FIELDS, ID_AND_FIELDS, withTypes } from '../columns.ts';
 import type { Comparison, ImportWork, Load, LoadRow, LoadRules } from '../load.ts';
 import type { Query } from '../query.ts';
-import { CHANGED, HERE, REPEATED, RowsAside } from '../rows-aside.ts';
+import { CHANGED, HERE, IS_NEW, MAY_BE_SINCE, REPEATED, RowsAside } from '../rows-aside.ts';
 import { tagIn } from './text.ts';
 import type { PostgresLogWriter } from './undo.ts';
 
@@ -41,6 +41,13 @@ const FIND_HERE = `
   insert into known (row, what) select aside.row, ${HERE} from aside join books using (${FIELDS}) where aside.book is null
   on conflict (row) do nothing`;
 
+// Citus joins a query of temporary tables with tables that are on other servers, but not each of them.
+const WITH_BOOKS = `(select * from aside where ${IS_NEW} offset 0) as aside join books on books.id = aside.book`;
+const WITH_LOG = `(select * from aside where ${MAY_BE_SINCE} offset 0) as aside join book_log as log on log.book = aside.book`;
+const CHANGES = `(
+    select book, ${FIELD_NAMES.map((name) => `aside.${name}`)}, known.tag as present
+    from aside join known using (row) where what = ${CHANGED} offset 0
+  ) as aside`;
 const PRESENT_TAG = tagIn('books.id', 'books');
 const HAS_LOG = `
   select to_regclass('book_log') is not null and has_table_privilege(to_regclass('book_log'), 'select') as "hasLog"`;
@@ -161,8 +168,8 @@ export class PostgresLoad extends RowsAside implements Load {
   /** Changes books, unless others have changed them since the comparison. @returns how many. */
   async #change(): Promise<number> {
     const changed = await this.#write(`
-      update books set ${this.rules.fields.map((name) => `${name} = aside.${name}`)} from aside join known using (row)
-      where what = ${CHANGED} and books.id = aside.book and ${PRESENT_TAG} = known.tag`);
+      update books set ${this.rules.fields.map((name) => `${name} = aside.${name}`)} from ${CHANGES}
+      where books.id = aside.book and ${PRESENT_TAG} = present`);
     if (changed < this.#changed) {
       await this.query(`
         create temporary table stored on commit drop as
@@ -187,12 +194,12 @@ export class PostgresLoad extends RowsAside implements Load {
     if (!found?.highest) return [];
     // Before the comparison, so that ids that are free stay free.
     if (!this.#isDryRun) await this.#target.reserveIdsThrough(found.highest);
-    const since = RowsAside.findSince(tagIn('log.book', 'log'));
+    const since = RowsAside.findSince(tagIn('log.book', 'log'), WITH_LOG);
     return [
       'create index on aside (book)',
       this.findTwice,
       'analyze known',
-      this.findWithIds(PRESENT_TAG, 'join books on books.id = aside.book'),
+      this.findWithIds(PRESENT_TAG, WITH_BOOKS),
       'analyze known',
       `create temporary table since on commit drop as ${since}${hasHistory ? '' : ' and false'}`,
       ...this.settle,

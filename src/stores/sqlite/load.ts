@@ -12,7 +12,7 @@ import type { Times } from '../../times.ts';
 import { assertAllTaken } from '../bulk.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import type { Comparison, ImportWork, Load, LoadRow, LoadRules } from '../load.ts';
-import { CHANGED, HERE, KNOWN, REPEATED, RowsAside } from '../rows-aside.ts';
+import { CHANGED, HERE, IS_NEW, KNOWN, MAY_BE_SINCE, REPEATED, RowsAside } from '../rows-aside.ts';
 import type { BookLog } from './log.ts';
 import { LAST_ID } from './log-tables.ts';
 import { preparing, queryBy } from './structure.ts';
@@ -62,7 +62,8 @@ const TAG = 'book_tag';
 const tagIn = (id: string, row: string) => `${TAG}(${id}, ${FIELD_NAMES.map((name) => `${row}.${name}`)})`;
 const PRESENT_TAG = tagIn('books.id', 'books');
 const IN_RANGE = 'aside.row > ? and aside.row <= ?';
-const BOOKS_OF_RANGE = `cross join books on books.id = aside.book and ${IN_RANGE}`;
+const BOOKS_OF_RANGE = `aside cross join books on books.id = aside.book and ${IN_RANGE} and ${IS_NEW}`;
+const LOG_OF_RANGE = `aside cross join book_log as log on log.book = aside.book and ${IN_RANGE} and aside.${MAY_BE_SINCE}`;
 const HAS_LOG = "select count(*) as value from sqlite_schema where name = 'book_log'";
 
 /** The rows of a range that become books. */
@@ -263,8 +264,8 @@ export class SqliteLoad extends RowsAside implements Load {
     if (!this.#isDryRun) await inTransaction(() => reserveIdsThrough(highest));
     inTemporaryFile(() => db.exec(`create index temp.aside_by_book on aside (book); ${this.findTwice}`));
     const steps = [this.findWithIds(PRESENT_TAG, BOOKS_OF_RANGE)];
-    const since = RowsAside.findSince(tagIn('log.book', 'log'));
-    if (hasHistory) steps.push(`insert into since ${since} and ${IN_RANGE}`);
+    if (hasHistory)
+      steps.push(`insert into since ${RowsAside.findSince(tagIn('log.book', 'log'), LOG_OF_RANGE)}`);
     for (const step of steps.map((sql) => this.#prepare(sql)))
       for (let last = 0; last < this.#rows; last += COMPARED) {
         signal.throwIfAborted();
