@@ -1,13 +1,14 @@
 // Owns: the step "Check" of an import: the columns and the first rows of the file in one table, which also shows the rows that
 // each of the figures counts.
 
-import type { ImportedRow, ImportReport } from '../../client/src/book-catalogue.ts';
+import type { ChangedRow, ImportedRow, ImportReport } from '../../client/src/book-catalogue.ts';
+import type { BookFields } from '../../src/books/book.ts';
 import { because, type ReasonCode, sentenceOf } from '../../src/files/reasons.ts';
 import type { Imports, Options } from '../catalogue/imports.ts';
 import { button, choice, make, redraw, table, warning } from '../elements/dom.ts';
-import { FIELDS } from '../elements/text.ts';
+import { FIELDS, type Field, fieldText } from '../elements/text.ts';
 import { ELEMENTS } from '../texts/elements.ts';
-import { LANGUAGE, numberText, yearText } from '../texts/english.ts';
+import { LANGUAGE, numberText } from '../texts/english.ts';
 import { IMPORT } from '../texts/import.ts';
 import { AS_IT_IS } from '../texts/sentence.ts';
 import { LayoutChoice } from './layout.ts';
@@ -33,7 +34,7 @@ const USES = { [NONE]: NONE, ...ELEMENTS.fields };
 type Use = keyof typeof USES;
 
 /** What the table may show: each kind has a button with its number. */
-const ALL = ['rows', 'new', 'here', 'doubtful', 'refused'] as const;
+const ALL = ['rows', 'new', 'changed', 'here', 'doubtful', 'refused'] as const;
 type Kind = (typeof ALL)[number];
 
 /** Milliseconds between two looks at why the catalogue does not answer. */
@@ -62,6 +63,11 @@ export class CheckStep {
   });
   readonly #doubtfulCount = make('span');
   readonly #doubtfulLabel = make('label', CHECK, this.#doubtfulToo, this.#doubtfulCount);
+  readonly #conflictCount = make('label', { for: 'import-conflict' });
+  readonly #conflict = choice({ id: 'import-conflict' }, IMPORT.onConflict, (answer) =>
+    this.#choose({ 'on-conflict': answer }),
+  );
+  readonly #conflicts = make('div', CHECK, this.#conflictCount, this.#conflict);
   readonly #remarks = make('p', { class: 'hint' });
   readonly #going = make('p', { class: 'hint' });
   readonly #start = button('', () => void this.#import(), { class: 'primary' });
@@ -93,6 +99,7 @@ export class CheckStep {
       this.#table,
       this.#more,
       this.#save,
+      this.#conflicts,
       this.#layout.element,
       this.#remarks,
       this.#doubtfulLabel,
@@ -191,23 +198,27 @@ export class CheckStep {
   }
 
   #drawFigures(): void {
-    const { figures, file } = this.#known;
-    const { here, repeated, doubtful, refused, rows } = figures;
+    const { figures, file, options } = this.#known;
+    const { here, repeated, doubtful, refused, rows, conflicts, changed } = figures;
     for (const kind of ALL) {
       const count = this.#count(kind);
       const label = kind === 'here' && repeated > 0 ? IMPORT.hereOrTwice(here > 0) : IMPORT.kinds[kind].label;
       this.#figures[kind].replaceChildren(make('b', {}, this.#isBusy ? '…' : numberText(count)), ` ${label}`);
       this.#figures[kind].ariaDisabled = count === 0 && kind !== 'rows' ? 'true' : null;
     }
+    const changes = this.#figures.changed.parentElement as HTMLElement;
+    changes.hidden = file?.ids !== 'keep';
     this.#figures.refused.classList.toggle('bad', refused > 0);
     if (refused === 0) this.#save.hidden = true;
+    this.#conflicts.hidden = conflicts === 0 && options['on-conflict'] === undefined;
+    if (conflicts > 0) this.#conflictCount.textContent = IMPORT.conflicts(conflicts);
     this.#doubtfulLabel.hidden = doubtful === 0;
     this.#doubtfulCount.textContent = IMPORT.doubtfulToo(doubtful);
     const count = figures.new + (this.#doubtfulToo.checked ? doubtful : 0);
     const isKnown = file !== null && !this.#isBusy && !this.#layout.isOpen;
-    this.#start.textContent = isKnown ? IMPORT.importBooks(count) : IMPORT.import;
-    this.#start.disabled = !isKnown || count === 0;
-    if (!isKnown || count > 0 || rows === 0) return;
+    this.#start.textContent = isKnown ? IMPORT.importBooks(count, changed) : IMPORT.import;
+    this.#start.disabled = !isKnown || count + changed === 0;
+    if (!isKnown || count + changed > 0 || rows === 0) return;
     this.#going.textContent =
       IMPORT.nothing[refused === rows ? 'refused' : doubtful > 0 ? 'doubtful' : 'here'];
   }
@@ -224,7 +235,7 @@ export class CheckStep {
     if (kind === 'rows') redraw(this.#table, this.#firstRows());
     else if (kind === 'refused') this.#drawRefused(count);
     else {
-      const rows = this.#known.rows[kind];
+      const rows: readonly (ImportedRow | ChangedRow)[] = this.#known.rows[kind];
       redraw(this.#table, table(COLUMNS, make('tbody', {}, ...rows.map(bookRow))));
       this.#more.textContent = firstOf(rows.length, count);
     }
@@ -283,14 +294,20 @@ function firstOf(shown: number, count: number): string {
   return shown < count ? IMPORT.firstOf(shown, count) : '';
 }
 
-function bookRow({ line, title, author, year, doubt }: ImportedRow): HTMLElement {
+function bookRow({ line, doubt, ...row }: ImportedRow | ChangedRow): HTMLElement {
+  const before = 'before' in row ? row.before : {};
+  const shownOf = (book: Partial<BookFields>, field: Field) =>
+    fieldText({ ...row, ...book }, field) || ELEMENTS.noValues[field];
+  const cells = FIELDS.map((field) => {
+    const kind = { title: 'serif', author: undefined, year: 'number' }[field];
+    if (before[field] === undefined) return make('td', { ...AS_IT_IS, class: kind }, fieldText(row, field));
+    return make('td', { class: kind }, ...IMPORT.change(shownOf(before, field), shownOf({}, field)));
+  });
   return make(
     'tr',
     {},
     make('td', { class: 'number' }, numberText(line)),
-    make('td', { ...AS_IT_IS, class: 'serif' }, title),
-    make('td', AS_IT_IS, author),
-    make('td', { class: 'number' }, yearText(year)),
+    ...cells,
     make('td', {}, doubt === null ? '' : sentenceOf(because(doubt as ReasonCode))),
   );
 }

@@ -15,8 +15,8 @@ import { exampleFile } from './examples.ts';
 import { RecentImports } from './recent.ts';
 import { recordsOf, saveRefused } from './refused.ts';
 
-/** Of the first check of a file. The page gives each book a new id, and leaves doubtful ones out. */
-const OPTIONS: Options = { ids: 'new', doubtful: 'skip' };
+/** Of the first check of a file. The page leaves doubtful books out. */
+const OPTIONS: Options = { doubtful: 'skip' };
 
 /** An import that continues, or books that are taken back. */
 type Work = Going | { readonly phase: 'undoing'; readonly done: number; readonly total: number };
@@ -34,7 +34,7 @@ export class ImportDialog {
   /** Aborted when nobody needs the present work any more. */
   #work = new AbortController();
 
-  /** @param onStored is called when books were added. */
+  /** @param onStored is called when books were added or changed. */
   constructor(imports: Imports, undo: Undo, onStored: () => void) {
     this.#imports = imports;
     this.#undo = undo;
@@ -168,7 +168,7 @@ export class ImportDialog {
         );
         this.#onStored();
         if (view.heading.isConnected) this.#showResult(stored);
-        else showMessage(IMPORT.addedOf(file.name, stored.books));
+        else showMessage(IMPORT.storedOf(file.name, storedText(stored)));
         return;
       } catch (error) {
         if (!view.heading.isConnected) return; // the list of imports says that it is not complete
@@ -180,7 +180,7 @@ export class ImportDialog {
     }
   }
 
-  async #takeBack({ import: number, name }: ImportInShort): Promise<void> {
+  async #takeBack({ import: number, name, figures }: ImportInShort): Promise<void> {
     this.#end();
     const view = new ProgressView(IMPORT.takingBack(name ?? IMPORT.anImport), this.#status);
     this.#show(2, view.heading, ...view.parts);
@@ -190,7 +190,7 @@ export class ImportDialog {
           onProgress: (done, total) => onProgress({ phase: 'undoing', done, total }),
         }),
       );
-      const facts = [IMPORT.removed(undone)];
+      const facts = [figures.changed > 0 ? IMPORT.asBefore(undone) : IMPORT.removed(undone)];
       if (left > 0) facts.push(IMPORT.stay(left));
       if (view.heading.isConnected) this.#showEnd(facts);
     } catch (error) {
@@ -212,13 +212,13 @@ export class ImportDialog {
 
   #showResult(stored: ImportReport): void {
     const { books, figures, fault, options } = stored;
-    const facts = [IMPORT.added(books)];
-    const own = Math.max(0, books - toAdd(stored)); // from before it was interrupted
+    const facts = [storedText(stored)];
+    const own = Math.max(0, books - toStore(stored)); // from before it was interrupted
     const here = figures.here - own;
     if (here > 0) facts.push(IMPORT.wereHere(here));
     if (figures.repeated > 0) facts.push(IMPORT.wereTwice(figures.repeated));
     if (figures.doubtful > 0 && options.doubtful === 'skip') facts.push(IMPORT.leftOut(figures.doubtful));
-    if (figures.refused > 0) facts.push(IMPORT.unreadable(figures.refused));
+    if (figures.refused > 0) facts.push(IMPORT.refused(figures.refused));
     if (fault !== null) facts.push(fault.message);
     const buttons: HTMLElement[] = [];
     if (recordsOf(stored).length > 0) buttons.push(button(IMPORT.saveRefused, () => saveRefused(stored)));
@@ -253,7 +253,7 @@ function progressOf(going: Work): Omit<Progress, 'trouble'> {
     case 'comparing':
       return at(0, undefined, texts.comparing);
     case 'storing': // those of before an interruption are among the books, but no longer new
-      return books(going.books, Math.max(going.books, toAdd(going)), texts.storing);
+      return books(going.books, Math.max(going.books, toStore(going)), texts.storing);
     case 'undoing':
       return books(going.done, going.total, texts.undoing);
     case 'done':
@@ -261,7 +261,12 @@ function progressOf(going: Work): Omit<Progress, 'trouble'> {
   }
 }
 
-/** The books of a file that were to be added when it was compared. */
-function toAdd({ figures, options }: ImportReport): number {
-  return figures.new + (options.doubtful === 'skip' ? 0 : figures.doubtful);
+/** The books of a file that were to be added or changed when it was compared. */
+function toStore({ figures, options }: ImportReport): number {
+  return figures.new + figures.changed + (options.doubtful === 'skip' ? 0 : figures.doubtful);
+}
+
+function storedText({ books, figures }: ImportReport): string {
+  const changed = Math.min(books, figures.changed);
+  return IMPORT.stored(books - changed, changed);
 }

@@ -2,6 +2,7 @@
 // Does not: read a correction: the service does.
 
 import type { ImportReport, RefusedRow } from '../../client/src/book-catalogue.ts';
+import { ETAG } from '../../src/files/columns.ts';
 import { type Reason, sentenceOf } from '../../src/files/reasons.ts';
 import { button, icon, make } from '../elements/dom.ts';
 import { saveFile } from '../elements/save-file.ts';
@@ -67,7 +68,10 @@ export class RefusedRows {
       field.dispatchEvent(new Event('change'));
       field.focus();
     };
-    const offered = proposal === null ? undefined : button(IMPORT.proposal(proposal), offer);
+    const offered =
+      proposal === null
+        ? undefined
+        : button(column === ETAG ? IMPORT.changeAnyway : IMPORT.proposal(proposal), offer);
     element.append(make('td', {}, make('div', { class: 'value' }, field, offered)), why);
     let judged = text;
     return {

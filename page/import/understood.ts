@@ -25,8 +25,10 @@ export function describe({ figures, file }: ImportReport): (Node | string)[] {
 
 /** What stands below the rows. */
 export function remarksOn({ figures, file }: ImportReport): string {
-  const { repeated, lacking } = figures;
+  const { repeated, lacking, absent, changedSince } = figures;
   const remarks: string[] = [];
+  if (absent !== null && absent > 0) remarks.push(IMPORT.absent(absent));
+  if (changedSince === null && file?.ids === 'keep') remarks.push(IMPORT.noHistory);
   if (lacking.year > 0) remarks.push(IMPORT.lackYear(lacking.year));
   if (repeated > 0) remarks.push(IMPORT.twice(repeated));
   for (const [name, one, several, rest] of REMARKS)
@@ -48,7 +50,6 @@ export function noticesOn({ fault, file, figures, options }: ImportReport, isAsk
   else if (fault !== null) warn(IMPORT.rowsBefore(fault.message));
   else if (figures.rows === 0) warn(IMPORT.noRows);
   if (options.encoding !== undefined) notice(IMPORT.notUtf8);
-  if (file?.names.includes('id') && figures.new > 0) notice(IMPORT.hasIds);
   if (file && file.otherYears.length > 0) notice(IMPORT.otherYears(`${file.columns.year}`, file.otherYears));
   return notices;
 }

@@ -39,15 +39,9 @@ export class Undoing {
   /**
    * @param name of the changes, for people.
    * @param at the element that gets the question and the progress.
-   * @param isImport whether all the books are removed.
    * @returns the outcome; undefined if nothing was undone.
    */
-  async run(
-    request: UndoRequest,
-    name: string,
-    at: HTMLElement,
-    isImport: boolean,
-  ): Promise<string | undefined> {
+  async run(request: UndoRequest, name: string, at: HTMLElement): Promise<string | undefined> {
     if (this.isRunning) return undefined; // one after the other
     this.say(LOG.checking, at);
     this.isRunning = true;
@@ -55,7 +49,7 @@ export class Undoing {
       const check = await this.#log.checkUndo(request);
       if ('beginning' in check) throw new Error(LOG.begins(check.beginning));
       const isOne = check.books === 1 && check.undone === 1 && request.since === undefined;
-      const question = questionOf(check, isImport);
+      const question = questionOf(check);
       const asked = request.since === undefined ? question : LOG.of(name, question);
       const isPossible = check.undone > 0 || check.checked < check.books;
       if (!isOne && !(await this.#ask(asked, isPossible))) return undefined;
@@ -100,11 +94,11 @@ export class Undoing {
 }
 
 /** The first books do not show how many of the others an undo changes. */
-function questionOf({ books, checked, undone, left }: UndoCheck, isImport: boolean): string {
+function questionOf({ books, checked, undone, left }: UndoCheck): string {
   const isWhole = checked === books;
   if (isWhole && undone === 0) return stayText(left.length) || LOG.nothingToUndo;
   const isAny = !isWhole && undone === checked;
-  const will = LOG.willBe(isAny ? books : undone, { isImport, isSeveral: undone > 1 });
+  const will = LOG.willBe(isAny ? books : undone, undone !== 1);
   const scope = isAny ? LOG.upTo(will) : isWhole ? will : LOG.ofTheFirst(checked, will);
   const rest = isAny || isWhole ? '' : LOG.notChecked(books - checked);
   return [scope, stayText(left.length), rest, LOG.question].filter(Boolean).join(' ');

@@ -78,7 +78,7 @@ export class WhatChanged {
     const link = (label: string, click: () => void) =>
       button(label, click, { class: 'link', 'aria-label': LOG.buttonOf(label, text) });
     const show = link(LOG.show, () => void this.#show(event, name, line));
-    const undo = link(LOG.undo, () => void this.#undo({ event: name }, text, line, event.kind === 'import'));
+    const undo = link(LOG.undo, () => void this.#undo({ event: name }, text, line));
     const times = LOG.fromUntil(timeText(event.at), timeText(event.until));
     const time = make('time', { class: 'hint', datetime: event.until }, times);
     const rest = this.#restOf(event, name, books);
@@ -118,9 +118,9 @@ export class WhatChanged {
     showMessage(LOG.notHere(books - count, books));
   }
 
-  async #undo(request: UndoRequest, name: string, line: HTMLElement, isImport = false): Promise<void> {
+  async #undo(request: UndoRequest, name: string, line: HTMLElement): Promise<void> {
     const pressed = document.activeElement as HTMLElement | null;
-    const outcome = await this.#undoing.run(request, name, line, isImport);
+    const outcome = await this.#undoing.run(request, name, line);
     if (outcome === undefined) {
       if (!line.contains(document.activeElement)) pressed?.focus();
     } else if (dialog.open && this.#undoing.place.isConnected) this.#begin(outcome);

@@ -9,7 +9,7 @@ export const EXPORT = {
   saveFound: (count: number | undefined) =>
     `Save ${count === undefined ? 'the books' : counted(count, 'book')} found`,
   explanation:
-    'The file for Excel opens by a double click; in it, no title becomes a formula, a number or a date. CSV is for other spreadsheets, JSON for other programs. An import adds books: it adds a book that was corrected in the file beside the one that is here.',
+    'The file for Excel opens by a double click; in it, no title becomes a formula, a number or a date. CSV is for other spreadsheets, JSON for other programs. Correct books in the file and import it: the page asks whether they are the same books, and changes them.',
   excel: 'Save for Excel',
   json: 'Save as JSON',
   csv: 'Save as CSV',

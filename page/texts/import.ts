@@ -2,7 +2,7 @@
 // since the command says the same.
 
 import { counted, numberText } from './english.ts';
-import { asItIs, type Sentence } from './sentence.ts';
+import { asItIs, type Sentence, sentence } from './sentence.ts';
 
 export const IMPORT = {
   // The file
@@ -40,6 +40,10 @@ export const IMPORT = {
     if (column === null) return [`${start}no ${field}`];
     return [`${start}${field} from `, asItIs(`“${column}”`)];
   },
+  absent: (books: number) =>
+    `${counted(books, 'book is', 'books are')} not in the file, and ${books === 1 ? 'stays' : 'stay'} as before.`,
+  noHistory:
+    'This catalogue keeps no history: books that were changed since the file was saved are unknown, and those that were removed since are added again.',
   lackYear: (books: number) => `${counted(books, 'new book has', 'new books have')} no year.`,
   twice: (rows: number) => `${counted(rows, 'row is', 'rows are')} in this file more than once.`,
   remark: (rows: number, one: string, several: string, rest: string) =>
@@ -51,8 +55,6 @@ export const IMPORT = {
   noRows: 'The file has no rows.',
   notUtf8:
     'The file is not UTF-8; it was read as Windows-1252. Look whether letters such as é are right. If not, save it as CSV in UTF-8, and choose it again.',
-  hasIds:
-    'The file has ids, but an import changes no books: each new book gets another id. A book that was corrected in the file is added beside the one that is here.',
   otherYears: (year: string, others: readonly string[]) =>
     `Where “${year}” is empty, ${others.map((name) => `“${name}”`).join(' or else ')} is the year.`,
 
@@ -72,9 +74,10 @@ export const IMPORT = {
   kinds: {
     rows: { label: 'in the file', title: 'The first rows of the file' },
     new: { label: 'new', title: 'Books that are new' },
+    changed: { label: 'changed', title: 'Books that change' },
     here: { label: 'here already', title: 'Books that are here already' },
     doubtful: { label: 'doubtful', title: 'Books that are doubtful' },
-    refused: { label: 'cannot be read', title: 'Rows that cannot be read' },
+    refused: { label: 'refused', title: 'Rows that are refused' },
   },
   hereOrTwice: (isHere: boolean) => (isHere ? 'here already, or twice in the file' : 'twice in the file'),
   columns: { line: 'Line', title: 'Title', column: 'Column', value: 'Value', why: 'Why' },
@@ -86,15 +89,28 @@ export const IMPORT = {
   doubtfulToo: (books: number) => `Also import ${counted(books, 'doubtful book')}`,
   anotherFile: 'Another file',
   import: 'Import',
-  importBooks: (books: number) => `Import ${counted(books, 'book')}`,
+  change: (from: string, to: string): Sentence => sentence`${from} → ${to}`,
+  importBooks: (added: number, changed: number) => {
+    if (changed === 0) return `Import ${counted(added, 'book')}`;
+    return `${added > 0 ? `Import ${counted(added, 'book')}, change` : 'Change'} ${counted(changed, 'book')}`;
+  },
   checkingAgain: 'Checking the file again …',
   nothing: {
-    refused: 'There is nothing to import: no row can be read. Is each column the right one?',
+    refused: 'There is nothing to import: every row is refused. Is each column the right one?',
     doubtful: 'There is nothing to import but doubtful books. Is each column the right one?',
     here: 'There is nothing to import: every book is here already.',
   },
 
-  // Rows that cannot be read
+  // Rows with the ids of other books
+  conflicts: (rows: number) =>
+    `${counted(rows, 'row has the id of a book', 'rows have the ids of books')} with other values`,
+  onConflict: {
+    refuse: 'leave them out',
+    change: 'they are the same books: change these',
+    add: 'they are other books: add them',
+  },
+
+  // Rows that are refused
   saveRefused: 'Save the refused rows',
   correct: 'Correct a value, and its row is imported with the others.',
   savedRefused: (rows: number) => `The file of refused rows has ${numberText(rows)} of them.`,
@@ -102,6 +118,7 @@ export const IMPORT = {
   wholeRow: 'the whole row',
   tooLong: 'is too long to be corrected here',
   proposal: (text: string) => `${text}?`,
+  changeAnyway: 'Change it all the same',
   fieldOf: (column: string | null, line: number) => `${column ?? 'Row'}, line ${line}`,
   canBeRead: 'can be read now',
 
@@ -109,23 +126,29 @@ export const IMPORT = {
   checking: (file: string) => `Checking ${file}`,
   importing: (file: string) => `Importing ${file}`,
   continues: 'The import continues if you close this, or the page.',
-  added: (books: number) => `${counted(books, 'book was', 'books were')} added.`,
-  addedOf: (file: string, books: number) => `${file}: ${counted(books, 'book was', 'books were')} added.`,
+  stored: (added: number, changed: number) => {
+    const first = `${counted(added, 'book was', 'books were')} added`;
+    if (changed === 0) return `${first}.`;
+    const second = `${counted(changed, 'book was', 'books were')} changed.`;
+    return added === 0 ? second : `${first}, ${second}`;
+  },
+  storedOf: (file: string, stored: string) => `${file}: ${stored}`,
   wereHere: (books: number) => `${counted(books, 'was', 'were')} here already.`,
   wereTwice: (rows: number) => `${counted(rows, 'row was', 'rows were')} in the file more than once.`,
   leftOut: (books: number) => `${counted(books, 'doubtful book was', 'doubtful books were')} left out.`,
-  unreadable: (rows: number) => `${counted(rows, 'row')} could not be read.`,
+  refused: (rows: number) => `${counted(rows, 'row was', 'rows were')} refused.`,
   undoThis: 'Undo this import',
   done: 'Done',
   takingBack: (file: string) => `Taking back ${file}`,
   removed: (books: number) => `${counted(books, 'book was', 'books were')} removed.`,
+  asBefore: (books: number) => `${counted(books, 'book is', 'books are')} as before.`,
   stay: (books: number) => `${counted(books, 'book stays', 'books stay')}: changed since the import.`,
   progress: {
     sending: (percent: number) => `${percent} % of the file is sent.`,
     waiting: 'Waiting for other imports …',
     reading: (percent: number) => `${percent} % of the file is read.`,
     comparing: 'Looking for books that are here already …',
-    storing: (done: number, total: number) => `${numberText(done)} of ${counted(total, 'book')} added.`,
+    storing: (done: number, total: number) => `${numberText(done)} of ${counted(total, 'book')} stored.`,
     undoing: (done: number, total: number) => `${numberText(done)} of ${counted(total, 'book')}.`,
   },
 };

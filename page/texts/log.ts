@@ -69,8 +69,8 @@ export const LOG = {
   stay: (left: number) =>
     `${counted(left, 'book stays as it is: it was', 'books stay as they are: they were')} changed later.`,
   /** The first books do not show how many of the others an undo changes. */
-  willBe: (books: number, { isImport, isSeveral }: { isImport: boolean; isSeveral: boolean }) =>
-    `${counted(books, 'book')} will be ${isImport ? 'removed' : `as before${isSeveral ? '; those that were added will be removed' : ', or removed if it was added'}`}.`,
+  willBe: (books: number, isSeveral: boolean) =>
+    `${counted(books, 'book')} will be as before${isSeveral ? '; those that were added will be removed' : ', or removed if it was added'}.`,
   upTo: (will: string) => `Up to ${will}`,
   ofTheFirst: (checked: number, will: string) => `Of the first ${numberText(checked)} books, ${will}`,
   notChecked: (books: number) => `${counted(books, 'book was', 'books were')} not checked.`,

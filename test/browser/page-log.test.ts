@@ -68,7 +68,7 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await shown(page, ['A', 'B', ...ALL]);
     await openLog(page, imported);
     await press(page, `Undo: ${imported}`);
-    await said(page, '2 books will be removed. Undo?');
+    await said(page, '2 books will be as before; those that were added will be removed. Undo?');
     await press(page, 'Undo');
     await noted(page, '2 books are as before.');
     await shown(page, ALL);
@@ -108,7 +108,10 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     await goTo('Undo: Imported one.csv, 1 book');
     await noted(page, '1 book is as before.');
     await goTo('Undo: Imported two.csv, 2 books');
-    await said(page, '1 book will be removed. 1 book stays as it is: it was changed later. Undo?');
+    await said(
+      page,
+      '1 book will be as before, or removed if it was added. 1 book stays as it is: it was changed later. Undo?',
+    );
     await focused(dialog(page).getByRole('button', { name: 'Undo', exact: true }));
     await page.keyboard.press('Enter');
     await noted(page, '1 book is as before. 1 book stays as it is: it was changed later.');
@@ -124,11 +127,14 @@ describePage('the log of changes on the page', ({ openCatalogue }) => {
     const imported = 'Imported large.csv, 10,002 books';
     await openLog(page, imported);
     await press(page, `Undo: ${imported}`);
-    await said(page, 'Up to 10,002 books will be removed. Undo?');
+    await said(page, 'Up to 10,002 books will be as before; those that were added will be removed. Undo?');
     await press(page, 'Cancel');
     await executeOn(service.dbUrl, 'delete from books where id <= 10000');
     await press(page, `Undo: ${imported}`);
-    await said(page, 'Of the first 10,000 books, 0 books will be removed. 2 books were not checked. Undo?');
+    await said(
+      page,
+      'Of the first 10,000 books, 0 books will be as before; those that were added will be removed. 2 books were not checked. Undo?',
+    );
     await press(page, 'Undo');
     await noted(page, '2 books are as before.');
     assert.deepEqual(await client.list(), []);
