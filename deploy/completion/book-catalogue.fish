@@ -12,6 +12,7 @@ complete -c book-catalogue -n '__fish_seen_subcommand_from token' -l help
 complete -c book-catalogue -n __fish_use_subcommand -f -a import
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l dry-run
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l on-duplicate
+complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l on-conflict
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l doubtful
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l ids
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l header

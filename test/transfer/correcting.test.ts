@@ -9,6 +9,7 @@ import { readDbUrl } from '../../src/stores/open.ts';
 import { TIMES } from '../../src/times.ts';
 import { booksOf } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
+import { blockOf } from '../support/documents.ts';
 import { command, folderWith, importing, storeWith } from '../support/importing.ts';
 import { STORES, startTestService, temporaryFolder } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
@@ -312,9 +313,11 @@ books.csv:3: "Persuasion": year 1871 → 1817
       );
     });
 
-    test('rules E4 and M3: a request does the same, and REQUIRE_IF_MATCH demands tags', async () => {
-      const { url, edit, folder } = await exported();
+    test('rules E4, M3 and M9: a request does the same, and REQUIRE_IF_MATCH demands tags', async () => {
+      const { url, edit, folder, run } = await exported();
       edit((text) => text.replace('1801', '1815').replace(/1871,.*/, '1817,'));
+      const { stderr } = await run(' --dry-run');
+      assert.ok(stderr.endsWith(blockOf('docs/data.md', '1 book changes:')), stderr);
       const { client, stop } = await startTestService(url, { REQUIRE_IF_MATCH: 'on' });
       const body = readFileSync(join(folder, 'books.csv'));
       const send = (query: string) => client.request('POST', `/import?name=books.csv${query}`, { body });
