@@ -236,7 +236,7 @@ async function create(
 }
 
 /** The tag in the headers of an answer, which must be a strong one. */
-function tagIn(answer: Answer): string {
+export function tagIn(answer: Answer): string {
   const tag = answer.headers.get('etag') ?? '';
   expect(/^"[\x21\x23-\x7e]+"$/.test(tag), 'An answer with one book has a strong etag.', answer);
   return tag;

@@ -368,7 +368,7 @@ const of = (method: string, { status, ...body }: { status: number }) =>
  * Sends a file, or has one read again, and waits for the end of the import.
  * @param expected its answer, unless it takes longer.
  */
-async function post(
+export async function post(
   service: Service,
   path: string,
   sent: Sent,
@@ -390,7 +390,7 @@ async function post(
 }
 
 /** Fails unless the report has these values, whatever else. */
-function expectReport({ data, answer }: Done, expected: object): void {
+export function expectReport({ data, answer }: Done, expected: object): void {
   expectEqual(partOf(data, expected), expected, 'The report', answer);
 }
 
@@ -412,7 +412,7 @@ function expectNew({ data, answer }: Done, mark: string, books: readonly string[
 }
 
 /** The books that have the mark, which are removed after the rule. */
-async function expectBooks(service: Service, mark: string, books: readonly string[]): Promise<void> {
+export async function expectBooks(service: Service, mark: string, books: readonly string[]): Promise<void> {
   const stored = await service.adopt(mark);
   expectEqual(
     stored.map((book) => textOf(book, mark)),

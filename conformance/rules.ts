@@ -3,6 +3,7 @@
 import { BODIES } from './bodies.ts';
 import { CHANGES, HISTORIES } from './changes.ts';
 import { CONDITIONS } from './conditions.ts';
+import { CORRECTIONS } from './correcting.ts';
 import { ANY_REQUEST, CREATE, GATE, LIST, READ, REMOVE, UPDATE } from './endpoints.ts';
 import { EVENTS_OF_LOG } from './events.ts';
 import { FINDING } from './finding.ts';
@@ -37,6 +38,7 @@ export const RULES: readonly Rule[] = [
   ...CONDITIONS,
   ...KEYS_OF_REQUESTS,
   ...IMPORTS,
+  ...CORRECTIONS,
   ...CHANGES,
   ...HISTORIES,
   ...UNDOS,

@@ -259,6 +259,13 @@ const OTHERS: readonly WrongService[] = [
   ],
   ['M3', 'refused rows have no records', give(/"record":"(?:[^"\\]|\\.)*"/g, '"record":""')],
   ['M4', 'an import that was taken back is stored', give(/"state":"undone"/, '"state":"stored"')],
+  [
+    'M9',
+    'a row without a tag changes a book',
+    ask(/(?<=^POST \/import\?)name=tags.csv&dry-run/, 'on-conflict=change&dry-run'),
+  ],
+  ['M9', 'on-conflict=add changes the book', ask(/on-conflict=add/, 'on-conflict=change')],
+  ['M9', 'a changed row has no value of before', give(/"before":\{[^}]+\}/g, '"before":{}')],
   ['M5', 'the oldest import comes first', elements(/import(\?x)?$/, (all) => all.toReversed())],
   ['M6', 'other options take the places of all', ask(/(?<=^POST \/import\/.*\?author=a)$/m, '&year=')],
   ['M6', 'a file is stored as it was checked', ask(/(?<=^POST \/import\/\d+)\?author=a$/m, '')],
