@@ -118,7 +118,7 @@ export const IMPORT = {
   wholeRow: 'the whole row',
   tooLong: 'is too long to be corrected here',
   proposal: (text: string) => `${text}?`,
-  changeAnyway: 'Change it all the same',
+  changeAnyway: 'Change it anyway',
   fieldOf: (column: string | null, line: number) => `${column ?? 'Row'}, line ${line}`,
   canBeRead: 'can be read now',
 

@@ -278,7 +278,7 @@ describePage('import and export on the page', ({ openCatalogue, openDesk }) => {
     await openImport(page);
     await choose(page, 'books.csv', corrected);
     await filter(page, 'refused');
-    await page.getByRole('button', { name: 'Change it all the same' }).click();
+    await page.getByRole('button', { name: 'Change it anyway' }).click();
     await page.getByRole('button', { name: 'Change 3 books' }).click();
     await page.getByRole('heading', { name: '3 books were changed.' }).waitFor();
     assert.deepEqual((await storedIn(service.dbUrl))[2], { ...HISTORY, year: 1993 });

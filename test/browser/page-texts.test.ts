@@ -25,7 +25,7 @@ describePage('texts on the librarians’ page', ({ openCatalogue }) => {
     const buffer = Buffer.from('title,author,x\n\xff,\xff,\xc3\xa9\n', 'latin1');
     await page.getByRole('button', { name: 'Import', exact: true }).click();
     await page.getByLabel('Choose a file').setInputFiles({ name: 'a.csv', mimeType: 'text/csv', buffer });
-    await page.getByRole('button', { name: '1 cannot be read' }).click();
+    await page.getByRole('button', { name: '1 refused' }).click();
     await page.getByRole('textbox', { name: 'title, line 2' }).fill('Emma');
     await page.keyboard.press('Enter');
     await page.getByRole('alert').filter({ hasText: 'author has a damaged character' }).waitFor();
@@ -100,7 +100,7 @@ describePage('texts on the librarians’ page', ({ openCatalogue }) => {
     const file = { name: `${word}.csv`, mimeType: 'text/csv', buffer: Buffer.from(csv) };
     await page.getByLabel('Choose a file').setInputFiles(file);
     await page.getByRole('combobox', { name: `Column ${word}` }).selectOption('Title');
-    await page.getByRole('button', { name: '1 cannot be read' }).click();
+    await page.getByRole('button', { name: '1 refused' }).click();
     await check('an import');
   });
 
