@@ -71,7 +71,10 @@ export class RefusedRows {
     const offered =
       proposal === null
         ? undefined
-        : button(column === ETAG ? IMPORT.changeAnyway : IMPORT.proposal(proposal), offer);
+        : button(
+            column?.trim().toLowerCase() === ETAG ? IMPORT.changeAnyway : IMPORT.proposal(proposal),
+            offer,
+          );
     element.append(make('td', {}, make('div', { class: 'value' }, field, offered)), why);
     let judged = text;
     return {

@@ -1,6 +1,7 @@
 // Owns: how a file was understood, in words.
 
 import type { ImportReport } from '../../client/src/book-catalogue.ts';
+import { REFUSED } from '../../src/files/columns.ts';
 import { REMARKS } from '../../src/files/reasons.ts';
 import { make, warning } from '../elements/dom.ts';
 import { FIELDS } from '../elements/text.ts';
@@ -27,7 +28,7 @@ export function describe({ figures, file }: ImportReport): (Node | string)[] {
 export function remarksOn({ figures, file }: ImportReport): string {
   const { repeated, lacking, absent, changedSince } = figures;
   const remarks: string[] = [];
-  if (absent !== null && absent > 0) remarks.push(IMPORT.absent(absent));
+  if (absent !== null && absent > 0 && !file?.names.includes(REFUSED)) remarks.push(IMPORT.absent(absent));
   if (changedSince === null && file?.ids === 'keep') remarks.push(IMPORT.noHistory);
   if (lacking.year > 0) remarks.push(IMPORT.lackYear(lacking.year));
   if (repeated > 0) remarks.push(IMPORT.twice(repeated));
@@ -50,6 +51,8 @@ export function noticesOn({ fault, file, figures, options }: ImportReport, isAsk
   else if (fault !== null) warn(IMPORT.rowsBefore(fault.message));
   else if (figures.rows === 0) warn(IMPORT.noRows);
   if (options.encoding !== undefined) notice(IMPORT.notUtf8);
+  const hasIds = file?.names.some((name) => name.trim().toLowerCase() === 'id');
+  if (hasIds && file?.ids === 'new' && figures.new > 0) notice(IMPORT.idsUnused);
   if (file && file.otherYears.length > 0) notice(IMPORT.otherYears(`${file.columns.year}`, file.otherYears));
   return notices;
 }

@@ -41,7 +41,7 @@ export const IMPORT = {
     return [`${start}${field} from `, asItIs(`“${column}”`)];
   },
   absent: (books: number) =>
-    `${counted(books, 'book is', 'books are')} not in the file, and ${books === 1 ? 'stays' : 'stay'} as before.`,
+    `${counted(books, 'book stays', 'books stay')} as before, since no row that was read has the id.`,
   noHistory:
     'This catalogue keeps no history: books that were changed since the file was saved are unknown, and those that were removed since are added again.',
   lackYear: (books: number) => `${counted(books, 'new book has', 'new books have')} no year.`,
@@ -55,6 +55,7 @@ export const IMPORT = {
   noRows: 'The file has no rows.',
   notUtf8:
     'The file is not UTF-8; it was read as Windows-1252. Look whether letters such as é are right. If not, save it as CSV in UTF-8, and choose it again.',
+  idsUnused: 'The ids of the file are not used: each new book gets another id.',
   otherYears: (year: string, others: readonly string[]) =>
     `Where “${year}” is empty, ${others.map((name) => `“${name}”`).join(' or else ')} is the year.`,
 

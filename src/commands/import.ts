@@ -31,7 +31,7 @@ are reported by line and saved to a file that you can fix and import. Defaults a
   --on-duplicate WHAT    skip rows that equal a stored book, or add them as well (skip)
   --on-conflict WHAT     refuse rows with the id of a book with other values that lack its present etag; change that
                          book; or add them under new ids (refuse)
-  --doubtful WHAT        add books without a title or with an unlikely year, or skip them (add)
+  --doubtful WHAT        add new books without a title or with an unlikely year, or skip them (add)
   --ids WHAT             keep the ids of the file, so that rows change the books with their ids, or give new ones
                          (keep if the file is an export)
   --title COLUMN         the column of the title,

@@ -15,6 +15,9 @@ export interface Columns extends Readonly<Partial<Record<Field, string | undefin
   readonly kinds: readonly string[];
   /** Whether the columns are those of our exports, where every text means itself. */
   readonly isExport: boolean;
+  /** The columns of the ids and of the tags. */
+  readonly id?: string | undefined;
+  readonly etag?: string | undefined;
 }
 
 /** No column has a usual name of the title, and the caller gave none. */
@@ -174,6 +177,8 @@ export function findColumns(
     kinds: names.filter((name) => KINDS.has(plain(name)) && !Object.values(found).includes(name)),
     otherYears: wanted.year === undefined ? [...years].filter((name) => name !== year) : [],
     isExport: keepsIds(names, undefined),
+    id: nameOf('id', names),
+    etag: nameOf(ETAG, names),
   };
   if (columns.title === undefined) throw new NoTitleColumn(names, first, line);
   return columns;
@@ -194,15 +199,20 @@ export function namesOf(columns: Columns): string[] {
 export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | undefined): boolean {
   if (wanted === undefined) {
     const own = names.filter((name) => name !== REFUSED && name !== ''); // spreadsheets leave delimiters behind
-    if (!own.includes('id')) return false;
+    if (nameOf('id', own) === undefined) return false;
     // The records of a file of JSON may lack keys, and have them in any order.
     const areRejected = names.includes(REFUSED) && own.every((name) => WITHOUT_TAGS.includes(name));
-    return own.includes(ETAG) || areRejected || own.join() === WITHOUT_TAGS.join();
+    return nameOf(ETAG, own) !== undefined || areRejected || own.join() === WITHOUT_TAGS.join();
   }
-  if (wanted === 'keep' && !names.includes('id')) {
+  if (wanted === 'keep' && nameOf('id', names) === undefined) {
     throw new OperatorError(`Ids cannot be kept, since there is no column "id": ${list(names)}`);
   }
   return wanted === 'keep';
+}
+
+/** @returns how a file writes the name of one of our columns, perhaps in another case. */
+function nameOf(own: string, names: readonly string[]): string | undefined {
+  return names.includes(own) ? own : names.find((name) => plain(name) === own);
 }
 
 /** The names of a file's own columns. */

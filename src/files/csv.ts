@@ -83,7 +83,7 @@ function batchesOf(input: TextInput, table: Table): Reading['batches'] {
   const indexes = new Map<string | undefined, number>();
   for (const [index, name] of [...names.entries()].reverse()) indexes.set(name, index); // the first one counts
   const indexOf = (column: string | undefined) => indexes.get(column) ?? -1;
-  const used = [columns.title, columns.author, columns.year, keepsIds ? 'id' : undefined];
+  const used = [columns.title, columns.author, columns.year, keepsIds ? columns.id : undefined];
   const lastUsed = Math.max(...used.map(indexOf));
   const isTabbed = delimiter === '\t';
   /** Fields of a record by the header, without the reason of an earlier import. */
@@ -123,7 +123,11 @@ function batchesOf(input: TextInput, table: Table): Reading['batches'] {
     input.advance(next);
     if (fault === undefined && fields.every(isBlank)) return null;
     const lines = input.line - line + (end === text.length ? 1 : 0);
-    const isWhole = fault === undefined && hasAllFields(fields, lines, end === text.length);
+    // A row that lacks a field would empty it in the book with its id.
+    const isShort = fields.length <= lastUsed;
+    const changesBook = keepsIds && !isBlank(fields[indexOf(columns.id)] ?? '');
+    const isWhole =
+      fault === undefined && hasAllFields(fields, lines, end === text.length) && !(isShort && changesBook);
     /** A whole record has no reason of an earlier import, and the fields that it lacks at its end. */
     const original = () => {
       if (!isWhole) return text.slice(at, end);
@@ -141,7 +145,7 @@ function batchesOf(input: TextInput, table: Table): Reading['batches'] {
         const field = fields[indexes.get(column) ?? -1];
         return isTabbed ? contentOf(field) : field;
       };
-      return rowOf({ line, isShort: fields.length <= lastUsed, get, original }, input, columns, keepsIds);
+      return rowOf({ line, isShort, get, original }, input, columns, keepsIds);
     }
     // After an open quote, the reason would be read as part of the field, and after fewer fields as another one. In a
     // malformed record, an earlier reason cannot be distinguished from the other fields.

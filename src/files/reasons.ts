@@ -14,6 +14,7 @@ const SENTENCES = {
   'year-unclear': () => 'cannot be read as a year',
   'year-range': () => 'is beyond ±(2^53−1)',
   'id-range': () => 'is not an id from 1 to 2^52',
+  'id-missing': () => 'is missing, but the row has an etag',
   'id-taken': (...both) => `belongs to a book with other values: ${listed(both)}`,
   'id-twice': (...both) => `belongs to an earlier row with other values: ${listed(both, 'there', 'here')}`,
   'etag-unknown': (id, tag, ...both) =>
@@ -21,7 +22,7 @@ const SENTENCES = {
   'changed-since': (id, tag, ...both) =>
     `is from before a change of book ${id}: ${listed(both)}. Its tag is now ${tag}`,
   'removed-since': (id) => `is from before book ${id} was removed`,
-  'changed-meanwhile': (id) => `is from before a change of book ${id} during the import`,
+  'changed-meanwhile': () => 'belongs to a book that was changed or removed during the import',
   'value-missing': (id) => `lacks a value that book ${id} would lose`,
   nul: () => 'has a NUL character',
   surrogate: () => 'has a lone surrogate',

@@ -1,7 +1,7 @@
 // Owns: which book a record is, whatever its format, or why it is no book; and reading records in batches.
 
 import { FIELD_NAMES, LAST_SEQUENTIAL_ID, readBookId } from '../books/book.ts';
-import { type Columns, ETAG, isOtherThing } from './columns.ts';
+import { type Columns, type Field, isOtherThing } from './columns.ts';
 import type { ReadBatch, ReadBook, RefusedRecord } from './format.ts';
 import { readAuthors, readYearIn } from './json-values.ts';
 import { because, doubtOf, type Reason, type ReasonCode } from './reasons.ts';
@@ -57,10 +57,12 @@ export function rowOf(
   if (!Number.isSafeInteger(year)) {
     return refused(record, input, yearColumn, typeof year === 'string' ? year : 'year-type');
   }
-  const idText = keepsIds ? record.get('id') : undefined;
+  const idText = keepsIds ? record.get(columns.id) : undefined;
   const hasId = !/^\s*$/.test(`${idText ?? ''}`);
   const id = hasId ? readFileId(idText) : undefined;
-  if (hasId && id === undefined) return refused(record, input, 'id', 'id-range');
+  if (hasId && id === undefined) return refused(record, input, columns.id, 'id-range');
+  const tag = keepsIds ? tagIn(record, columns, hasId) : '';
+  if (!hasId && tag !== '') return refused(record, input, columns.id, 'id-missing');
   const fields = {
     title: textOf('title', title as string, columns),
     author: textOf('author', author as string, columns),
@@ -71,7 +73,7 @@ export function rowOf(
     doubt: doubtOf(fields),
     isNewYear: isNewYear(`${record.get(yearColumn) ?? ''}`), // also of an array with one
     id,
-    tag: hasId ? tagIn(record, columns) : '',
+    tag,
     line,
     isShort,
     original: hasId ? record.original() : undefined,
@@ -115,9 +117,10 @@ function readFileId(value: unknown): number | undefined {
 }
 
 /** @returns '' without a tag, which may have its quotation marks; undefined if a value is missing in a column that is used. */
-function tagIn(record: FileRecord, columns: Columns): string | undefined {
-  const isWhole = FIELD_NAMES.every((name) => !columns[name] || record.get(columns[name]) !== undefined);
-  return isWhole ? (/^\s*"?([\w-]+)"?\s*$/.exec(`${record.get(ETAG) ?? ''}`)?.[1] ?? '') : undefined;
+function tagIn(record: FileRecord, columns: Columns, hasId: boolean): string | undefined {
+  const isMissing = (name: Field) => columns[name] !== undefined && record.get(columns[name]) === undefined;
+  if (hasId && FIELD_NAMES.some(isMissing)) return undefined;
+  return shorten(`${record.get(columns.etag) ?? ''}`.trim().replace(/^"(.*)"$/, '$1'));
 }
 
 /** The beginning of a value. */

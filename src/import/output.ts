@@ -4,12 +4,13 @@
 // there is unknown and left out, and only rows that are certainly stored are counted.
 
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
-import { ETAG, keepsIds, list, namesOf, REFUSED } from '../files/columns.ts';
+import { keepsIds, list, namesOf, REFUSED } from '../files/columns.ts';
 import type { Reading, RefusedRecord } from '../files/format.ts';
-import { REMARKS, sentenceOf } from '../files/reasons.ts';
+import { because, REMARKS, type ReasonCode, sentenceOf } from '../files/reasons.ts';
 import { shorten } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
+import type { Made } from '../stores/load.ts';
 import { counted } from '../terminal/counted.ts';
 import { writeLine } from '../terminal/printable.ts';
 import { Progress, type Screen } from '../terminal/progress.ts';
@@ -30,10 +31,10 @@ const WITH_IDS = [
     'conflicts',
     'row has the id of a book with other values:',
     'rows have the ids of books with other values:',
-    '--on-conflict change changes these books, --on-conflict add adds others under new ids.',
+    '--on-conflict change changes these books, --on-conflict add gives the rows new ids.',
   ],
-  ['changedSince', 'row is', 'rows are', 'from before a change of the book, which stays as it is.'],
-  ['absent', 'book stays:', 'books stay:', 'not in the file.'],
+  ['changedSince', 'row is', 'rows are', 'from before a change or a removal, which stays.'],
+  ['absent', 'book stays:', 'books stay:', 'no row that was read has the id.'],
 ] as const;
 
 const NO_HISTORY =
@@ -75,8 +76,14 @@ export class ImportOutput {
     this.#reading = reading;
     this.#warn(`${options.name}: ${describe(reading)}; into ${options.store}`);
     const { names, columns } = reading;
-    const unused = names.filter((name) => ![...namesOf(columns), 'id', ETAG, REFUSED].includes(name));
+    const unused = names.filter(
+      (name) => ![...namesOf(columns), columns.id, columns.etag, REFUSED].includes(name),
+    );
     const missing = FIELD_NAMES.filter((field) => columns[field] === undefined).map((field) => `--${field}`);
+    if (missing.length === 0 && columns.id !== undefined && !reading.keepsIds)
+      this.#warn(
+        `${options.name}: the ids are not used; with --ids keep, rows change the books with their ids`,
+      );
     if (missing.length > 0 && unused.length > 0)
       this.#warn(`${options.name}: set ${missing.join(' and ')}, if books have it: ${list(unused)}`);
     const above = reading.above?.trim();
@@ -111,12 +118,14 @@ export class ImportOutput {
     const { name } = this.#options;
     const shown = this.#output.stderr.isTTY ? rows.slice(0, SHOWN_REFUSALS) : rows;
     this.#progress.line(`${counted(count, 'book changes', 'books change')}:`);
-    for (const { line, title, before, ...row } of shown) {
+    for (const { line, title, before, doubt, ...row } of shown) {
       const own = { ...row, title };
       const fields = FIELD_NAMES.flatMap((field) =>
         before[field] === undefined ? [] : [`${field} ${quoted(before[field])} → ${quoted(own[field])}`],
       );
-      this.#progress.line(`${name}:${line}: "${shorten(before.title ?? title)}": ${fields.join(', ')}`);
+      this.#progress.line(
+        `${name}:${line}: "${shorten(before.title ?? title)}": ${fields.join(', ')}${doubted(doubt)}`,
+      );
     }
     if (shown.length < count) this.#progress.line(`and ${count - shown.length} more books.`);
   }
@@ -129,16 +138,14 @@ export class ImportOutput {
       failure ??= error;
       return undefined;
     });
-    const { figures, comparison, stored } = outcome;
+    const { figures, comparison } = outcome;
     const { rows: read, refused } = figures;
     if (this.#output.stderr.isTTY && refused > SHOWN_REFUSALS) {
       this.#warn(`and ${refused - SHOWN_REFUSALS} more rejected rows.`);
     }
     const { isDryRun, skipsDoubtful } = this.#options;
     if (isDryRun) this.#say('Dry run: nothing was stored. Without --dry-run:');
-    // Of an import that has failed, it is not known how many of the stored books were changed.
-    const changed = failure === undefined ? (comparison?.changed ?? 0) : 0;
-    const imported = isDryRun && failure === undefined ? (comparison?.fresh.count ?? 0) : stored - changed;
+    const { added: imported, changed } = this.#storedIn(outcome, failure);
     const doubtful = comparison?.doubtful ?? 0;
     const there = read - refused - imported - changed - (skipsDoubtful ? doubtful : 0);
     const known = failure === undefined ? ` ${there} already there,` : '';
@@ -163,14 +170,23 @@ export class ImportOutput {
         `${doubts}: ${skipsDoubtful ? 'left out' : 'look at them, or leave them out with --doubtful skip'}.`,
       );
     const { conflicts = 0, changedSince = 0, absent = 0 } = comparison ?? {};
-    const remarked = { ...figures, conflicts, changedSince, absent };
+    const isPart = this.#reading.names.includes(REFUSED);
+    const remarked = { ...figures, conflicts, changedSince, absent: isPart ? 0 : absent };
     for (const [name, one, several, rest] of [...REMARKS, ...WITH_IDS])
       if (remarked[name] > 0) this.#say(`${counted(remarked[name], one, several)} ${rest}`);
-    const hasTags = this.#reading.keepsIds && this.#reading.names.includes(ETAG);
+    const hasTags = this.#reading.keepsIds && this.#reading.columns.etag !== undefined;
     if (hasTags && comparison !== undefined && comparison.changedSince === undefined) this.#say(NO_HISTORY);
     const trouble = this.#explain({ ...outcome, failure });
     if (trouble !== undefined) this.#warn(trouble);
     return trouble === undefined && refused === 0 ? 0 : 1;
+  }
+
+  /** Of an import that has failed, it is not known how many of the stored books were changed. */
+  #storedIn({ comparison, stored, made }: Outcome, failure: unknown): Made {
+    if (failure !== undefined || comparison === undefined) return { added: stored, changed: 0 };
+    const { fresh, changed, absent } = comparison;
+    if (this.#options.isDryRun) return { added: fresh.count, changed };
+    return absent === undefined ? { added: stored, changed: 0 } : made;
   }
 
   /** Why the import is incomplete, and what to do. */
@@ -216,6 +232,10 @@ export class ImportOutput {
 
 function quoted(value: string | number): string {
   return typeof value === 'string' ? `"${shorten(value)}"` : `${value}`;
+}
+
+function doubted(doubt: string | null): string {
+  return doubt === null ? '' : ` (${sentenceOf(because(doubt as ReasonCode))})`;
 }
 
 /** The option with which rejected rows are read as the whole file was; '' if it is the default for them. */

@@ -2,13 +2,13 @@
 // is new or changes a book; and the figures of an import, however it ends.
 
 import { FIELD_NAMES } from '../books/book.ts';
-import { ETAG } from '../files/columns.ts';
+import type { Columns } from '../files/columns.ts';
 import { correct } from '../files/correcting.ts';
 import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/format.ts';
 import { because, type Reason } from '../files/reasons.ts';
 import { shorten } from '../files/rows.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
-import type { Comparison, ImportWork, LeftRow, Load, LoadRules, WhyLeft } from '../stores/load.ts';
+import type { Comparison, ImportWork, LeftRow, Load, LoadRules, Made, WhyLeft } from '../stores/load.ts';
 import type { ImportOptions } from './options.ts';
 import type { Figures, Summary } from './summary.ts';
 
@@ -16,8 +16,9 @@ export interface Outcome {
   readonly figures: Figures;
   /** Undefined if the rows were not compared with the store. */
   readonly comparison: Comparison | undefined;
-  /** How many books were stored, and stay. */
+  /** How many books were stored, and stay: also before an interruption, but for `made`. */
   readonly stored: number;
+  readonly made: Made;
   /** Why the file could not be read to its end. All rows before that point count. */
   readonly inputError: unknown;
   /** Why the import is not complete. After an UnknownOutcome, more books may be stored. */
@@ -71,6 +72,7 @@ export async function importBooks({
   let position = 0;
   let comparison: Comparison | undefined;
   let stored = 0;
+  let made: Made = { added: 0, changed: 0 };
   let inputError: unknown;
   let failure: unknown;
   const found = async (refused: readonly RefusedRecord[]) => {
@@ -80,7 +82,7 @@ export async function importBooks({
   const leave = async (why: readonly WhyLeft[]) => {
     for await (const rows of load.left(why)) {
       figures = { ...figures, refused: figures.refused + rows.length };
-      await found(rows.map(refusedOf));
+      await found(rows.map((row) => refusedOf(row, reading.columns)));
     }
   };
   const leaveMeanwhile = async () => {
@@ -109,7 +111,7 @@ export async function importBooks({
     }
     summary.comparing();
     comparison = await load.compare(signal);
-    await leave(['changedSince', 'conflict', 'twice']);
+    await leave(['changedSince', 'conflict', 'lacking', 'twice']);
     await summary.compared(figures, comparison, load);
     onCompared?.();
     if (work !== undefined && (inputError === undefined || figures.rows > 0)) {
@@ -118,10 +120,14 @@ export async function importBooks({
         return work.report(isDone);
       };
       const whole = { ...work, report, fingerprint: work.fingerprint() };
-      await load.store(whole, signal, (_, books) => {
+      made = await load.store(whole, signal, (_, books) => {
         stored = books;
         summary.stored(books);
       });
+      // Another import may have made some of the changes meanwhile.
+      const isHere = comparison.changed - made.changed;
+      comparison = { ...comparison, changed: made.changed, here: comparison.here + isHere };
+      summary.changed(comparison);
     }
   } catch (error) {
     failure = error;
@@ -132,7 +138,7 @@ export async function importBooks({
     stored = 0;
     failure = new UnknownOutcome((error as Error).message);
   }
-  return { figures, comparison, stored, inputError, failure };
+  return { figures, comparison, stored, made, inputError, failure };
 }
 
 function withBatch(figures: Figures, books: readonly ReadBook[], refused: number): Figures {
@@ -151,11 +157,12 @@ function withChanged(comparison: Comparison, meanwhile: number): Comparison {
 }
 
 /** A row with an id that the store has left. A correction replaces its tag if it has one, or else its id. */
-function refusedOf(row: LeftRow): RefusedRecord {
+function refusedOf(row: LeftRow, columns: Columns): RefusedRecord {
   const { line, id, rowTag, original, tag } = row;
-  const column = rowTag === null ? undefined : rowTag === '' ? 'id' : ETAG;
-  const value = column === 'id' ? `${id}` : (rowTag ?? '');
-  const proposal = column === ETAG ? tag : null;
+  const { id: idColumn, etag } = columns;
+  const column = rowTag === null ? undefined : rowTag === '' ? idColumn : etag;
+  const value = rowTag === '' ? `${id}` : (rowTag ?? '');
+  const proposal = rowTag === '' ? null : tag;
   return { line, column, value, reason: reasonFor(row), original, takesReason: true, proposal };
 }
 
@@ -165,8 +172,8 @@ function reasonFor({ why, id, rowTag, tag, here, own }: LeftRow): Reason {
     return value === undefined || other === undefined ? [] : [name, short(value), short(other)];
   });
   if (why === 'twice') return because('id-twice', ...both);
-  if (why === 'changedMeanwhile') return because('changed-meanwhile', id);
-  if (rowTag === null) return because('value-missing', id);
+  if (why === 'changedMeanwhile') return because('changed-meanwhile');
+  if (why === 'lacking') return because('value-missing', id);
   if (why === 'changedSince')
     return tag === null ? because('removed-since', id) : because('changed-since', id, tag, ...both);
   return rowTag === '' ? because('id-taken', ...both) : because('etag-unknown', id, tag ?? '', ...both);
@@ -189,7 +196,7 @@ async function corrected(
     .filter((book) => !right.includes(book))
     .map(({ line, id = 0, tag, original = '' }) => {
       const row = { line, id, rowTag: tag ?? null, original, tag: null, here: {}, own: {} };
-      return refusedOf({ ...row, why: 'conflict' });
+      return refusedOf({ ...row, why: 'conflict' }, reading.columns);
     });
   for (const record of [...left, ...refused]) {
     const text = corrections[record.line];

@@ -228,6 +228,11 @@ export class Summary {
     };
   }
 
+  /** Once the changes are stored. */
+  changed({ changed, here }: Comparison): void {
+    this.#report = { ...this.#report, figures: { ...this.#report.figures, changed, here } };
+  }
+
   broken(error: unknown): void {
     this.failed(faultOf(error));
   }

@@ -60,7 +60,7 @@ export interface Comparison {
   readonly conflicts: number;
   /** Rows whose ids earlier rows have. */
   readonly twice: number;
-  /** Books that no row has the id of; undefined if no row has an id. */
+  /** Books whose ids no row has; undefined if no row has an id. */
   readonly absent: number | undefined;
 }
 
@@ -89,8 +89,17 @@ export interface Samples {
   readonly changed: readonly ChangedSample[];
 }
 
-/** Why a row with an id is left: as `LoadRules` has it; an earlier row has the id; or the book was changed during the import. */
-export type WhyLeft = 'changedSince' | 'conflict' | 'twice' | 'changedMeanwhile';
+/**
+ * Why a row with an id is left: as `LoadRules` has it; it lacks a value; an earlier row has the id; or the book was changed or removed
+ * during the import.
+ */
+export type WhyLeft = 'changedSince' | 'conflict' | 'lacking' | 'twice' | 'changedMeanwhile';
+
+/** What an import has done, without what it had done before an interruption. */
+export interface Made {
+  readonly added: number;
+  readonly changed: number;
+}
 
 export interface LeftRow {
   readonly line: number;
@@ -143,7 +152,7 @@ export interface Load {
     work: ImportWork,
     signal: AbortSignal,
     onStored: (number: number, books: number) => void,
-  ): Promise<void>;
+  ): Promise<Made>;
 
   /** Rows that are not stored are forgotten. */
   close(): Promise<void>;

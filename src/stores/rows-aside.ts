@@ -21,10 +21,7 @@ export const HERE = 1;
 export const REPEATED = 2;
 export const CHANGED = 3;
 const LEFT: Readonly<Record<WhyLeft, number>> = {
-  changedSince: 4,
-  conflict: 5,
-  twice: 6,
-  changedMeanwhile: 7,
+  ...{ changedSince: 4, conflict: 5, lacking: 6, twice: 7, changedMeanwhile: 8 },
 };
 
 /** Characters of a text that a message shows, and one that tells that there are more. */
@@ -74,7 +71,8 @@ export class RowsAside {
   protected findWithIds(tag: string, from: string): string {
     return `
       insert into known (row, ${KNOWN})
-      select row, case when present is null then ${HERE} when own = present then ${CHANGED} else ${LEFT.conflict} end, present, ${FIELDS}
+      select row, case when present is null then ${HERE} when own is null then ${LEFT.lacking} when own = present then ${CHANGED}
+          else ${LEFT.conflict} end, present, ${FIELDS}
       from (
         select aside.row, aside.tag as own, case when not (${this.equals('books')}) then ${tag} end as present,
           ${this.#differing('books').map((value, at) => `${value} as ${FIELD_NAMES[at]}`)}
@@ -99,9 +97,7 @@ export class RowsAside {
     const since = 'row in (select row from since)';
     const inConflict = {
       refuse: [],
-      change: [
-        `update known set what = ${CHANGED} where ${conflicts} and row in (select row from aside where tag is not null)`,
-      ],
+      change: [`update known set what = ${CHANGED} where ${conflicts}`],
       add: [
         `update aside set book = null where row in (select row from known where what in (${LEFT.conflict}, ${LEFT.twice}))`,
         `delete from known where what in (${LEFT.conflict}, ${LEFT.twice}) or (what = ${LEFT.changedSince} and tag is null)`,
@@ -170,7 +166,7 @@ export class RowsAside {
       );
     const changed = await this.query<Sample & Pick<ChangedSample, 'id'> & Before>(
       `select line, book as id, ${FIELD_NAMES.map((name) => `aside.${name}`)}, doubt, ${BEFORE}
-       from aside join known using (row) where what = ${CHANGED} order by known.row limit $1`,
+       from aside join known using (row) where what = ${CHANGED} order by doubt is null, known.row limit $1`,
       [most],
     );
     return {

@@ -7,12 +7,13 @@ import { describe, test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
 import { TIMES } from '../../src/times.ts';
-import { booksOf } from '../support/books.ts';
+import { booksOf, manyBooks } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
 import { blockOf } from '../support/documents.ts';
 import { command, folderWith, importing, storeWith } from '../support/importing.ts';
 import { STORES, startTestService, temporaryFolder } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
+import { timesWith } from '../support/times.ts';
 
 const BOOKS: readonly Book[] = [
   { id: 1, title: 'Emma', author: 'Jane Austen', year: 1801 },
@@ -51,7 +52,7 @@ books.csv:3: "Persuasion": year 1871 → 1817
 `;
       const result = '5 rows read: 1 imported, 2 changed, 1 already there, 1 refused.\n';
       const remarks =
-        '1 row is from before a change of the book, which stays as it is.\n1 book stays: not in the file.\n';
+        '1 row is from before a change or a removal, which stays.\n1 book stays: no row that was read has the id.\n';
       const withoutTags = (text: string) =>
         text.replaceAll(/"?[\w-]{22}"?$/gm, 'TAG').replaceAll(/"[\w-]{22}"/g, '"TAG"');
       const dry = await run(' --dry-run');
@@ -172,7 +173,7 @@ books.csv:3: "Persuasion": year 1871 → 1817
       );
     });
 
-    test('an unknown tag is no tag; one without its quotation marks is one; REQUIRE_IF_MATCH demands it', async () => {
+    test('an unknown tag changes nothing; one without its quotation marks is one; REQUIRE_IF_MATCH demands it', async () => {
       const { url, folder, edit, run } = await exported();
       edit((text) =>
         text
@@ -185,7 +186,7 @@ books.csv:3: "Persuasion": year 1871 → 1817
       assert.equal(code, 1);
       assert.match(
         stderr,
-        /\nbooks\.csv:3: id "2" belongs to a book with other values: year 1871 here, 1817 in the file\n/,
+        /\nbooks\.csv:3: etag "~[^"]+" is unknown, and book 2 has other values: year 1871 here, 1817 in the file\. /,
       );
       assert.deepEqual(
         (await booksOf(url)).map(({ year }) => year),
@@ -235,6 +236,29 @@ books.csv:3: "Persuasion": year 1871 → 1817
         /^4 rows read: 1 imported, 2 already there, 1 refused\.$/m,
       );
       assert.deepEqual((await booksOf(url))[0], { ...EMMA, year: 1815 });
+    });
+
+    test('a header may be in another case; a row with a tag needs its id, and all fields', async () => {
+      const { url, folder, edit, run } = await exported();
+      edit((text) => {
+        const [, emma = '', persuasion = '', dune = ''] = text.split('\n');
+        const rows = [
+          emma.replace('1801', '18'),
+          persuasion.replace('2,', ','),
+          dune.replace(/,1956,.*/, ''),
+        ];
+        return `ID,Title,Author,Year,ETag\n${rows.join('\n')}\n`;
+      });
+      const { stdout, stderr } = await run();
+      assert.match(stdout, /^3 rows read: 0 imported, 1 changed, 0 already there, 2 refused\.\n/);
+      assert.match(stderr, /\nbooks\.csv:2: "Emma": year 1801 → 18 \(has an unlikely year\)\n/);
+      assert.match(stderr, /\nbooks\.csv:3: ID "" is missing, but the row has an etag\n/);
+      assert.match(stderr, /\nbooks\.csv:4: has 3 fields, the header has 5\n/);
+      assert.match(
+        (await importing(url, folder, 'books.rejects.csv')).stdout,
+        /^2 rows read: 0 imported, .* 2 refused\.\n/,
+      );
+      assert.deepEqual(await booksOf(url), [{ ...EMMA, year: 18 }, PERSUASION, DUNE, KIM]);
     });
 
     test('a file without a column leaves that field; a record that lacks a value changes nothing', async () => {
@@ -355,3 +379,36 @@ books.csv:3: "Persuasion": year 1871 → 1817
     });
   });
 }
+
+test('an import into SQLite that is completed makes the changes again that somebody has taken back', async () => {
+  const books = manyBooks(1500);
+  const url = await storeWith(books);
+  const changed = books.map((book) => ({ ...book, year: 3000, tag: '', original: '', doubt: undefined }));
+  const run = async (signal: AbortSignal, onStored: () => void) => {
+    const store = await (await readDbUrl(url)).openBulk(
+      'write',
+      timesWith({ sqlite: { bulkTransaction: 0 } }),
+    );
+    try {
+      const rules = {
+        skipsEqual: true,
+        skipsDoubtful: false,
+        onConflict: 'change',
+        hasHistory: true,
+      } as const;
+      const load = await store.load({ fields: ['title', 'author', 'year'], ...rules });
+      await load.add(changed.map((row, at) => ({ ...row, line: at + 2 })));
+      await load.compare(signal);
+      const work = { name: 'a', fingerprint: 'a', owner: `${signal.aborted}`, number: undefined };
+      return await load.store({ ...work, report: async () => null }, signal, onStored);
+    } finally {
+      await store.close();
+    }
+  };
+  const stop = new AbortController();
+  await assert.rejects(run(stop.signal, () => stop.abort()));
+  assert.equal((await booksOf(url)).filter(({ year }) => year === 3000).length, 500);
+  await executeOn(url, 'update books set year = 0 where id = 1');
+  assert.deepEqual(await run(new AbortController().signal, () => {}), { added: 0, changed: 1001 });
+  assert.ok((await booksOf(url)).every(({ year }) => year === 3000));
+});

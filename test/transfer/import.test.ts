@@ -94,7 +94,7 @@ for (const { name, freshUrl } of STORES) {
       ]);
       assert.match(second.stdout, /^4 rows read: 1 imported, 1 already there, 2 refused\.$/m);
       const advice =
-        '1 row has the id of a book with other values: --on-conflict change changes these books, --on-conflict add adds others under new ids.\n';
+        '1 row has the id of a book with other values: --on-conflict change changes these books, --on-conflict add gives the rows new ids.\n';
       assert.ok(second.stdout.includes(advice), second.stdout);
       const [, grendel, b] = readFileSync(join(folder, 'second.rejects.csv'), 'utf8').split('\n');
       assert.match(

@@ -11,7 +11,7 @@ import { NoLongerOpen } from '../../books/kept-imports.ts';
 import { asCsvFields, quoted } from '../../books/line.ts';
 import { assertAllTaken, UnknownOutcome } from '../bulk.ts';
 import { FIELDS, ID_AND_FIELDS, withTypes } from '../columns.ts';
-import type { Comparison, ImportWork, Load, LoadRow, LoadRules } from '../load.ts';
+import type { Comparison, ImportWork, Load, LoadRow, LoadRules, Made } from '../load.ts';
 import type { Query } from '../query.ts';
 import { CHANGED, HERE, IS_NEW, MAY_BE_SINCE, REPEATED, RowsAside } from '../rows-aside.ts';
 import { tagIn } from './text.ts';
@@ -124,10 +124,11 @@ export class PostgresLoad extends RowsAside implements Load {
     work: ImportWork,
     signal: AbortSignal,
     onStored: (number: number, books: number) => void,
-  ): Promise<void> {
+  ): Promise<Made> {
     const { name, fingerprint, owner, number: begun } = work;
     const due = this.#fresh + this.#changed;
-    if (due === 0 && begun === undefined) return;
+    const none = { added: 0, changed: 0 };
+    if (due === 0 && begun === undefined) return none;
     const { client } = this.#target;
     // The server finishes its statement, finds the connection closed, and rolls back.
     const leave = () => client.end();
@@ -136,7 +137,8 @@ export class PostgresLoad extends RowsAside implements Load {
     try {
       const log = await this.#target.logWriter();
       const number = begun ?? (await log.imports.begin(fingerprint, owner));
-      const books = due > 0 ? await this.#storeAs(number, name, log) : 0;
+      const made = due > 0 ? await this.#storeAs(number, name, log) : none;
+      const books = made.added + made.changed;
       const done = { state: 'stored', books, report: await work.report(true) } as const;
       // A report of a service stays forgotten; that of an import that begins here is new.
       const isOwn = await log.imports.keep(number, owner, begun ? done : { ...done, fingerprint });
@@ -145,24 +147,24 @@ export class PostgresLoad extends RowsAside implements Load {
       signal.throwIfAborted();
       await this.#target.commit();
       onStored(number, books);
+      return made;
     } catch (error) {
       if (!(error instanceof UnknownOutcome)) signal.throwIfAborted();
       throw error;
     }
   }
 
-  /** @returns how many books are stored. */
-  async #storeAs(number: number, name: string, log: PostgresLogWriter): Promise<number> {
+  async #storeAs(number: number, name: string, log: PostgresLogWriter): Promise<Made> {
     await log.begin('import', name, number);
     for (const shard of log.shards.all) await log.join(shard);
-    let stored = 0;
+    let added = 0;
     for (const insert of this.#fresh > 0 ? [STORE_WITH_IDS, STORE] : [])
-      stored += await this.#write(`${insert} ${this.becomeBooks} order by row`);
-    assertAllTaken(stored, this.#fresh);
-    if (this.#changed > 0) stored += await this.#change();
+      added += await this.#write(`${insert} ${this.becomeBooks} order by row`);
+    assertAllTaken(added, this.#fresh);
+    const changed = this.#changed > 0 ? await this.#change() : 0;
     for (const shard of log.shards.all) await log.leave(shard);
-    await log.end(number, stored);
-    return stored;
+    await log.end(number, added + changed);
+    return { added, changed };
   }
 
   /** Changes books, unless others have changed them since the comparison. @returns how many. */

@@ -11,7 +11,7 @@ import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
 import { assertAllTaken } from '../bulk.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import type { Comparison, ImportWork, Load, LoadRow, LoadRules } from '../load.ts';
+import type { Comparison, ImportWork, Load, LoadRow, LoadRules, Made } from '../load.ts';
 import { CHANGED, HERE, IS_NEW, KNOWN, MAY_BE_SINCE, REPEATED, RowsAside } from '../rows-aside.ts';
 import type { BookLog } from './log.ts';
 import { LAST_ID } from './log-tables.ts';
@@ -101,6 +101,9 @@ export class SqliteLoad extends RowsAside implements Load {
   #due = 0;
   /** Whether there are new rows with ids, new ones without, and changes. */
   #kinds: readonly boolean[] = [];
+  #made: Made = { added: 0, changed: 0 };
+  /** Rows up to here were stored before an interruption. */
+  #mark = 0;
   /** Whether rows were compared by their fields, and with the books up to which id. */
   #comparesFields = false;
   #comparedTo = 0;
@@ -137,15 +140,19 @@ export class SqliteLoad extends RowsAside implements Load {
     work: ImportWork,
     signal: AbortSignal,
     onStored: (number: number, books: number) => void,
-  ): Promise<void> {
-    if (this.#due === 0 && work.number === undefined) return;
+  ): Promise<Made> {
+    this.#made = { added: 0, changed: 0 };
+    if (this.#due === 0 && work.number === undefined) return this.#made;
     const { inTransaction, logWriter } = this.#target;
     let done = await this.#beginImport(work, signal);
+    // A row that is stored equals a book by now, unless equal ones are added.
+    [this.#mark, done] = [this.rules.skipsEqual ? 0 : done.rows, { ...done, rows: 0 }];
     try {
       for (let left = this.#due; done.state !== 'stored'; ) {
         signal.throwIfAborted();
         const before = done;
-        done = await inTransaction(() => this.#storeStep(work, before, left));
+        const { made, ...after } = await inTransaction(() => this.#storeStep(work, before, left));
+        [done, this.#made] = [after, made];
         left -= done.books - before.books;
         if (done.books > 0) onStored(done.number, done.books);
       }
@@ -154,6 +161,7 @@ export class SqliteLoad extends RowsAside implements Load {
       await inTransaction(stop).catch(() => {}); // then it counts as stopped when its process was not seen for a while
       throw error;
     }
+    return this.#made;
   }
 
   /** @returns how far the import is: nowhere, or where it was interrupted. */
@@ -179,39 +187,42 @@ export class SqliteLoad extends RowsAside implements Load {
    * Stores the next new rows and changes, as many as time allows.
    * @param left how many there are.
    */
-  async #storeStep(work: ImportWork, done: Done, left: number): Promise<Done> {
+  async #storeStep(work: ImportWork, done: Done, left: number): Promise<Done & { made: Made }> {
     const { logWriter, bookLog, times } = this.#target;
     const { name, owner } = work;
     const { number } = done;
     let rows = done.rows;
-    let stored = 0;
+    let [added, changed] = [0, 0];
     // Others may have stored equal books since the comparison.
     if (rows === 0 && this.#comparesFields) this.#findHere(this.#comparedTo, Number.MAX_SAFE_INTEGER);
     const [hasIds, hasNew, hasChanges] = this.#kinds;
     if ((await logWriter.resume(number)) === undefined) await logWriter.begin('import', name, number);
     const withNewIds = this.#number(IS_BELOW) === 1 ? storeBelow : store;
+    const isDue = `${this.becomeBooks} and (book is not null or row > ${this.#mark})`;
     const inserts = [
-      ...(hasIds ? [storeWithIds(`${this.becomeBooks} and book is not null`)] : []),
-      ...(hasNew ? [withNewIds(`${this.becomeBooks} and book is null`)] : []),
+      ...(hasIds ? [storeWithIds(`${isDue} and book is not null`)] : []),
+      ...(hasNew ? [withNewIds(`${isDue} and book is null`)] : []),
     ].map((sql) => this.#prepare(sql));
     const end = performance.now() + times.bulkTransaction;
-    let changed = 0;
-    while (stored + changed < left && rows < this.#rows && (rows === done.rows || performance.now() < end)) {
-      for (const insert of inserts) stored += Number(insert.run(rows, rows + STORED_ROWS).changes);
+    while (added + changed < left && rows < this.#rows && (rows === done.rows || performance.now() < end)) {
+      for (const insert of inserts) added += Number(insert.run(rows, rows + STORED_ROWS).changes);
       if (hasChanges) changed += this.#change(rows, rows + STORED_ROWS);
       rows += STORED_ROWS;
     }
-    const count = `select count(*) as value ${ofStep(this.becomeBooks)}`;
-    assertAllTaken(stored, this.#number(count, done.rows, rows));
-    stored += changed;
+    const count = `select count(*) as value ${ofStep(isDue)}`;
+    assertAllTaken(added, this.#number(count, done.rows, rows));
+    const stored = added + changed;
     bookLog.noteNew();
     await logWriter.end(number, stored);
     const books = done.books + stored;
     const state = stored === left || rows >= this.#rows ? 'stored' : 'open';
     const report = state === 'stored' ? await work.report(true) : undefined;
-    if (!(await logWriter.imports.keep(number, owner, { rows, books, state, report })))
-      throw new NoLongerOpen();
-    return { number, rows, books, state };
+    const isOurs = await logWriter.imports.keep(number, owner, {
+      ...{ rows: Math.max(rows, this.#mark), books, state, report },
+    });
+    if (!isOurs) throw new NoLongerOpen();
+    const made = { added: this.#made.added + added, changed: this.#made.changed + changed };
+    return { number, rows, books, state, made };
   }
 
   async close(): Promise<void> {
