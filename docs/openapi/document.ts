@@ -356,6 +356,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       responses: [
         'ImportEnded',
         'ImportInProgress',
+        'PreconditionRequired',
         'InvalidFile',
         'ImportNotFound',
         'PayloadTooLarge',
@@ -379,6 +380,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       responses: [
         'ImportContinued',
         'ImportInProgress',
+        'PreconditionRequired',
         'InvalidContinuation',
         'ImportNotFound',
         'FileGone',

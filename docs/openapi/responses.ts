@@ -367,8 +367,8 @@ export const RESPONSES = {
   PreconditionRequired: [
     failure(
       answers.PRECONDITION_REQUIRED,
-      'E4',
-      'The operator demands `If-Match` with every change and removal. Nothing was changed. Send the `etag` of the book.',
+      'E4, M9',
+      'The operator demands the tag of a book with every change and removal: in `If-Match`, or in the column `etag` of a file. Nothing was changed.',
     ),
   ],
   OriginNotAllowed: [

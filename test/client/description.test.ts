@@ -30,6 +30,7 @@ const IMPORT: ImportOptions = {
   ...{
     dryRun: false,
     onDuplicate: 'add',
+    onConflict: 'add',
     doubtful: 'skip',
     ids: 'new',
     title: 'Werk',
