@@ -58,8 +58,6 @@ export interface Comparison {
   readonly changedSince: number | undefined;
   /** Rows in conflict with a book. */
   readonly conflicts: number;
-  /** Rows whose ids earlier rows have. */
-  readonly twice: number;
   /** Books whose ids no row has; undefined if no row has an id. */
   readonly absent: number | undefined;
 }
@@ -108,7 +106,7 @@ export interface LeftRow {
   readonly rowTag: string | null;
   readonly original: string;
   readonly why: WhyLeft;
-  /** The present tag of the book with the id; null if there is none. */
+  /** The present tag of the book with the id; null without such a book. */
   readonly tag: string | null;
   /** What that book, or the earlier row, has. */
   readonly here: Differing;

@@ -30,6 +30,9 @@ const SHOWN_TEXT = 81;
 /** Rows that are left and in memory together. */
 const LEFT_ROWS = 100;
 
+/** Books that rows change: a row without an id that equals one of them will not equal it any more. */
+export const CHANGING = `select other.book as id from aside as other join known on known.row = other.row where what = ${CHANGED}`;
+
 /** Conditions of `aside` rows: they are not known; or they may be from before a change of their books. */
 export const IS_NEW = 'not exists (select 1 from known where known.row = aside.row)';
 export const MAY_BE_SINCE = `tag <> '' and not exists (select 1 from known where known.row = aside.row and what <> ${LEFT.conflict})`;
@@ -153,7 +156,6 @@ export class RowsAside {
       changed: rowsOf(CHANGED),
       changedSince: hasHistory ? rowsOf(LEFT.changedSince) : undefined,
       conflicts: rowsOf(LEFT.conflict),
-      twice: rowsOf(LEFT.twice),
       absent: all && all.books - (ids?.books ?? 0),
     };
   }

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import type { Book } from '../../conformance/service.ts';
 import type { BulkStore } from '../../src/stores/bulk.ts';
+import type { LoadRules } from '../../src/stores/load.ts';
 import { fill } from './books.ts';
 import { runCommand } from './command.ts';
 import { SQLITE, temporaryFolder } from './service.ts';
@@ -50,6 +51,12 @@ export async function importing(url: string, folder: string, words: string) {
   return { ...ended, stderr };
 }
 
+/** Of files with all fields. */
+export const RULES: LoadRules = {
+  fields: ['title', 'author', 'year'],
+  ...{ skipsEqual: true, skipsDoubtful: false, onConflict: 'refuse', hasHistory: true },
+};
+
 /** Imports rows into a store, those that are new, as a file of the name and the content `fingerprint`. */
 export async function importRows(
   store: BulkStore,
@@ -61,10 +68,7 @@ export async function importRows(
     onStored = (_: number, __: number) => {},
   } = {},
 ): Promise<void> {
-  const load = await store.load({
-    fields: ['title', 'author', 'year'],
-    ...{ skipsEqual, skipsDoubtful: false, onConflict: 'refuse', hasHistory: true },
-  });
+  const load = await store.load({ ...RULES, skipsEqual });
   try {
     await load.add(
       rows.map((row, at) => {

@@ -10,7 +10,7 @@ import { TIMES } from '../../src/times.ts';
 import { booksOf, manyBooks } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
 import { blockOf } from '../support/documents.ts';
-import { command, folderWith, importing, storeWith } from '../support/importing.ts';
+import { command, folderWith, importing, RULES, storeWith } from '../support/importing.ts';
 import { STORES, startTestService, temporaryFolder } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import { timesWith } from '../support/times.ts';
@@ -261,6 +261,17 @@ books.csv:3: "Persuasion": year 1871 → 1817
       assert.deepEqual(await booksOf(url), [{ ...EMMA, year: 18 }, PERSUASION, DUNE, KIM]);
     });
 
+    test('a row without an id is new if its book is changed by another row of the file', async () => {
+      const { url, edit, run } = await exported();
+      edit((text) => `${text.replace('1801', '1815')},Emma,Jane Austen,1801,\n`);
+      assert.match(
+        (await run()).stdout,
+        /^5 rows read: 1 imported, 1 changed, 3 already there, 0 refused\.\n/,
+      );
+      assert.match((await run()).stdout, /^5 rows read: 0 imported, 5 already there, 0 refused\.\n/);
+      assert.deepEqual((await booksOf(url)).at(-1), { ...EMMA, id: 5 });
+    });
+
     test('a file without a column leaves that field; a record that lacks a value changes nothing', async () => {
       const { url, folder } = await exported();
       const [tags] = [
@@ -293,13 +304,7 @@ books.csv:3: "Persuasion": year 1871 → 1817
       const url = await storeWith(BOOKS, freshUrl);
       const store = await (await readDbUrl(url)).openBulk('write', TIMES);
       try {
-        const rules = {
-          skipsEqual: true,
-          skipsDoubtful: false,
-          onConflict: 'change',
-          hasHistory: true,
-        } as const;
-        const load = await store.load({ fields: ['title', 'author', 'year'], ...rules });
+        const load = await store.load({ ...RULES, onConflict: 'change' });
         await load.add(
           BOOKS.map((book, at) => ({
             ...book,
@@ -390,13 +395,7 @@ test('an import into SQLite that is completed makes the changes again that someb
       timesWith({ sqlite: { bulkTransaction: 0 } }),
     );
     try {
-      const rules = {
-        skipsEqual: true,
-        skipsDoubtful: false,
-        onConflict: 'change',
-        hasHistory: true,
-      } as const;
-      const load = await store.load({ fields: ['title', 'author', 'year'], ...rules });
+      const load = await store.load({ ...RULES, onConflict: 'change' });
       await load.add(changed.map((row, at) => ({ ...row, line: at + 2 })));
       await load.compare(signal);
       const work = { name: 'a', fingerprint: 'a', owner: `${signal.aborted}`, number: undefined };

@@ -13,7 +13,7 @@ import { assertAllTaken, UnknownOutcome } from '../bulk.ts';
 import { FIELDS, ID_AND_FIELDS, withTypes } from '../columns.ts';
 import type { Comparison, ImportWork, Load, LoadRow, LoadRules, Made } from '../load.ts';
 import type { Query } from '../query.ts';
-import { CHANGED, HERE, IS_NEW, MAY_BE_SINCE, REPEATED, RowsAside } from '../rows-aside.ts';
+import { CHANGED, CHANGING, HERE, IS_NEW, MAY_BE_SINCE, REPEATED, RowsAside } from '../rows-aside.ts';
 import { tagIn } from './text.ts';
 import type { PostgresLogWriter } from './undo.ts';
 
@@ -38,7 +38,9 @@ const FIND_REPEATED = `
     join aside on ${hash('aside.')} = several.hash
   ) as places where place > 1 and book is null on conflict (row) do nothing`;
 const FIND_HERE = `
-  insert into known (row, what) select aside.row, ${HERE} from aside join books using (${FIELDS}) where aside.book is null
+  with changing as materialized (${CHANGING})
+  insert into known (row, what) select aside.row, ${HERE} from aside join books using (${FIELDS}) left join changing on changing.id = books.id
+  where aside.book is null and changing.id is null
   on conflict (row) do nothing`;
 
 // Citus joins a query of temporary tables with tables that are on other servers, but not each of them.

@@ -12,7 +12,7 @@ import type { Times } from '../../times.ts';
 import { assertAllTaken } from '../bulk.ts';
 import { FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import type { Comparison, ImportWork, Load, LoadRow, LoadRules, Made } from '../load.ts';
-import { CHANGED, HERE, IS_NEW, KNOWN, MAY_BE_SINCE, REPEATED, RowsAside } from '../rows-aside.ts';
+import { CHANGED, CHANGING, HERE, IS_NEW, KNOWN, MAY_BE_SINCE, REPEATED, RowsAside } from '../rows-aside.ts';
 import type { BookLog } from './log.ts';
 import { LAST_ID } from './log-tables.ts';
 import { preparing, queryBy } from './structure.ts';
@@ -36,8 +36,9 @@ const TABLES = `
   pragma temp.cache_size = -4096;
   create temporary table aside (row integer primary key, line, book integer, tag, ${FIELDS}, original, doubt);
   create temporary table known (row integer primary key, ${KNOWN});
-  create temporary table since (row integer primary key)`;
-const DROP = ['aside', 'known', 'since', 'years']
+  create temporary table since (row integer primary key);
+  create temporary table changing (id integer primary key)`;
+const DROP = ['aside', 'known', 'since', 'changing', 'years']
   .map((name) => `drop table if exists temp.${name}`)
   .join(';');
 
@@ -263,7 +264,7 @@ export class SqliteLoad extends RowsAside implements Load {
 
   #findHere(after: number, through: number): void {
     const ofYears = this.#rows <= FEW_ROWS ? 'and books.year in (select year from years)' : '';
-    const find = this.#prepare(findHere(ofYears));
+    const find = this.#prepare(findHere(`${ofYears} and books.id not in (select id from changing)`));
     inTemporaryFile(() => find.run(after, through));
   }
 
@@ -283,7 +284,7 @@ export class SqliteLoad extends RowsAside implements Load {
         inTemporaryFile(() => step.run(last, last + COMPARED));
         await setImmediate();
       }
-    inTemporaryFile(() => db.exec(this.settle.join(';')));
+    inTemporaryFile(() => db.exec([...this.settle, `insert into changing ${CHANGING}`].join(';')));
   }
 
   #number(sql: string, ...values: number[]): number {
