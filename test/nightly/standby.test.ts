@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, before, describe, test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
+import { tagOf } from '../support/books.ts';
 import { Client, Connection } from '../support/client.ts';
 import { runCommand, startHere } from '../support/command.ts';
 import { assertOnlyRead } from '../support/only-read.ts';
@@ -167,7 +168,8 @@ describe('a standby that follows', { concurrency: 1 }, () => {
   test('export: reads it, with all that was written before', async () => {
     const { id } = await client.create({ title: 'exported' });
     const env = { ...ENVIRONMENT, DB_URL: primary.url(), DB_READ_URL: standby.url() };
-    const line = `{"id":${id},"title":"exported","author":"","year":0}\n`;
+    const book = { id, title: 'exported', author: '', year: 0 };
+    const line = `${JSON.stringify({ ...book, etag: `"${tagOf(book)}"` })}\n`;
     const exportAll = () => runCommand(['export', '--format', 'jsonl'], env);
     const scans = "select seq_scan + idx_scan as scans from pg_stat_user_tables where relname = 'books'";
     const scansOf = async (server: PostgresServer) => {

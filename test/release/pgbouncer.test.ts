@@ -94,7 +94,7 @@ describe('PgBouncer in transaction mode', () => {
       assert.equal(code, 0, stderr);
     }
     const lines = readFileSync(join(folder, 'books.jsonl'), 'utf8').trim().split('\n');
-    const books = lines.map((line) => JSON.parse(line));
+    const books = lines.map((line) => JSON.parse(line)).map(({ etag: _, ...book }) => book);
     assert.equal(books.at(-1).title, 'Emma');
     for (const url of [dbUrl, `sqlite:${folder}/copy.db`]) assert.deepEqual(await booksOf(url), books);
     assert.deepEqual(await client.list(), books);
