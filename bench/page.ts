@@ -169,7 +169,7 @@ class PageBench {
     return [
       { name: 'files of the page, kB', value: atFirst.bytes / 1000, goal: 60 },
       { name: 'requests for them', value: atFirst.requests },
-      { name: 'with those of import and export, kB', value: bytesOf(files) / 1000 },
+      { name: 'with those of the import, kB', value: bytesOf(files) / 1000 },
       { name: 'requests for them', value: files.size },
       figureOf(
         'first contentful paint, s',
@@ -308,9 +308,6 @@ class PageBench {
   /** Loads what the page loads only when it is wanted. */
   async #openDialogs(page: Page): Promise<void> {
     this.#say('the dialogs');
-    await page.getByRole('button', { name: 'Export', exact: true }).click();
-    await page.getByRole('button', { name: 'Save as CSV' }).waitFor();
-    await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Import', exact: true }).click();
     const file = { name: 'books.csv', mimeType: 'text/csv', buffer: Buffer.from('title\nEmma\n') };
     await page.locator('input[type=file]').setInputFiles(file);

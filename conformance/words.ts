@@ -32,11 +32,7 @@ export const KEY_USED = refusal(422, 'Idempotency key already used');
 export const HEADERS_TOO_LARGE = refusal(431, 'Request header fields too large');
 export const DELETED = refusal(200, 'Book deleted successfully');
 export const SESSION_STARTED = { status: 200, message: 'Session started' };
-export const sessionRenewed = (seconds: number) => ({
-  status: 200,
-  message: 'Session renewed',
-  data: { seconds },
-});
+export const SESSION_RENEWED = { status: 200, message: 'Session renewed' };
 export const SESSION_ENDED = refusal(200, 'Session ended');
 
 export const invalidAt = (position: number) => refusal(400, `Invalid input: book ${position}`);

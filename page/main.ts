@@ -16,6 +16,7 @@ import { announce, show as showMessage } from './elements/messages.ts';
 import { titleOf } from './elements/text.ts';
 import { followThemeButtons } from './elements/theme.ts';
 import { listenToKeys } from './keys.ts';
+import { ExportDialog } from './list/export-dialog.ts';
 import { Grid } from './list/grid.ts';
 import { Place } from './list/place.ts';
 import { Shelf } from './list/shelf.ts';
@@ -104,9 +105,7 @@ const importDialog = loading(reach, 'import.js', ({ ImportDialog }: typeof impor
     shown.reload();
   });
 });
-const exportDialog = loading(reach, 'export.js', ({ ExportDialog }: typeof import('./export/dialog.ts')) => {
-  return new ExportDialog(session);
-});
+const exportDialog = new ExportDialog(session);
 
 /** Milliseconds after which a person is told that a dialog is being loaded. */
 const SLOW = 500;
@@ -186,9 +185,9 @@ const actions = {
   import: () => open(importDialog, (dialog) => dialog.open()),
   examples: () => open(importDialog, (dialog) => dialog.openExamples()),
   export: () => {
+    const { isCounted, total, unindexed } = shelf;
     const search = isFiltered(shown.view) ? shelf.shown : undefined;
-    const count = shelf.isCounted ? shelf.total : undefined;
-    void open(exportDialog, (dialog) => dialog.open(search, count));
+    exportDialog.open({ search, count: isCounted ? total : undefined, unindexed });
   },
   log: () => log.isOff || whatChanged.open(),
   explain: () => find<HTMLDialogElement>('#keys').showModal(),

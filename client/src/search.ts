@@ -83,7 +83,8 @@ export function filtersOf({ sort: _, limit: __, ...filters }: Search): string {
   return queryFrom(filters);
 }
 
-function queryFrom(parameters: PageSearch): string {
+/** @param parameters by their names; those that are undefined are left out. */
+export function queryFrom(parameters: object): string {
   const sent = Object.entries(parameters).filter(([, value]) => value !== undefined);
   return new URLSearchParams(sent.map(([name, value]) => [name, String(value)])).toString();
 }

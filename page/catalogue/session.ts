@@ -125,6 +125,12 @@ export class Session {
     });
   }
 
+  /** The key of links in the page (rule X3). @throws as `send`. */
+  async linkKey(): Promise<string> {
+    const { data } = await this.send(RENEW);
+    return (data as { readonly linkKey: string }).linkKey;
+  }
+
   /** Ends the session in all tabs, also if the service does not answer: the cookie is worth nothing without the key. */
   async logOut(): Promise<void> {
     this.#tell({ key: '', seconds: 0 });

@@ -9,12 +9,9 @@ export const EXPORT = {
   saveFound: (count: number | undefined) =>
     `Save ${count === undefined ? 'the books' : counted(count, 'book')} found`,
   explanation:
-    'The file for Excel opens by a double click; in it, no title becomes a formula, a number or a date. CSV is for other spreadsheets, JSON for other programs. Correct books in the file and import it: the page asks whether they are the same books, and changes them.',
-  excel: 'Save for Excel',
-  json: 'Save as JSON',
-  csv: 'Save as CSV',
-  collecting: 'Collecting the books',
-  soFar: (books: number) => `${counted(books, 'book')} so far.`,
-  failed: (reason: string) => `Nothing was saved: ${reason}. Try again.`,
-  indexing: (books: number) => `the catalogue is still indexing about ${counted(books, 'book')}`,
+    'Excel and LibreOffice open the workbook; in it, no title becomes a formula, a number or a date. JSON is for other programs. Correct books in a file and import it: its rows change them, unless somebody else has changed them since.',
+  xlsx: 'Excel workbook',
+  csv: 'CSV',
+  jsonl: 'JSON Lines',
+  failed: (reason: string) => `There are no links: ${reason}. Try again.`,
 };

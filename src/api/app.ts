@@ -12,6 +12,7 @@ import { HttpServer } from '../http/server.ts';
 import { isForPage, PageFiles } from '../page/files.ts';
 import { createBook, createBooks, listBooks, readBook, removeBook, suggest, updateBook } from './books.ts';
 import { allowOrigins, isOfOtherOrigin, isPreflight, permission } from './cors.ts';
+import { DOWNLOADS, linkKeyIn } from './downloads.ts';
 import * as answers from './envelope.ts';
 import { type AppParts, type Exchange, isCompressed, type Route } from './exchange.ts';
 import { faultAnswers } from './faults.ts';
@@ -81,7 +82,10 @@ export function buildApp(parts: AppParts): App {
   const allowOrigin = allowOrigins(config.corsOrigins, parts.docsPort);
   const routes = config.history !== undefined ? [...ROUTES, ...HISTORY_ROUTES] : ROUTES;
   const byPath: ReadonlyMap<string, Route> = new Map(routes.map((route) => [route.path, route]));
-  const byPathOfPage: typeof byPath = new Map([...byPath, [SESSION_ROUTE.path, SESSION_ROUTE]]);
+  const byPathOfPage: typeof byPath = new Map([
+    ...byPath,
+    ...[SESSION_ROUTE, ...DOWNLOADS].map((route) => [route.path, route] as const),
+  ]);
   return {
     service: newServer(undefined),
     page: newServer(new PageFiles(config.knownLogin, config.libraryName)),
@@ -145,13 +149,20 @@ export function buildApp(parts: AppParts): App {
     const handler = route.handlers[request.method];
     if (handler === undefined) return answers.methodNotAllowed(methodsOf(route));
     // A login counts for the address of the browser, also one that another page makes it send (rule 32).
-    if (route.needsToken) return refuseToken(request, hasSessions) ?? handler(exchange, parts);
+    if (route.needsToken) return refuseToken(exchange, route, hasSessions) ?? handler(exchange, parts);
     const isAllowed = cors !== undefined || !isOfOtherOrigin(request.headers);
     return isAllowed ? handler(exchange, parts) : answers.ORIGIN_NOT_ALLOWED;
   }
 
-  function refuseToken({ headers }: Exchange['request'], hasSessions: boolean): Answer | undefined {
-    if (hasSessions && headers['session-key']) return refuseSession(headers, parts);
+  function refuseToken(
+    { request: { headers }, path }: Exchange,
+    { hasLinks = false }: Route,
+    hasSessions: boolean,
+  ): Answer | undefined {
+    const key = hasSessions && headers['session-key'];
+    if (key) return refuseSession(headers, key, 'key', parts);
+    const linkKey = hasLinks && linkKeyIn(path.query);
+    if (linkKey) return refuseSession(headers, linkKey, 'link', parts);
     const token = headers.authorization;
     if (!token) return answers.TOKEN_REQUIRED;
     return parts.tokens.isValid(token) ? undefined : answers.INVALID_TOKEN;

@@ -86,8 +86,8 @@ export const INVALID_TOKEN = failure(401, 'Invalid token');
 export const sessionStarted = (key: string, cookie: string) =>
   withHeaders(success(200, 'Session started', { key }), 'set-cookie', cookie);
 /** @param seconds until its end. */
-export const sessionRenewed = (seconds: number, cookie: string) =>
-  withHeaders(success(200, 'Session renewed', { seconds }), 'set-cookie', cookie);
+export const sessionRenewed = (seconds: number, linkKey: string, cookie: string) =>
+  withHeaders(success(200, 'Session renewed', { seconds, linkKey }), 'set-cookie', cookie);
 export const sessionEnded = (cookie: string) =>
   withHeaders(success(200, 'Session ended', null), 'set-cookie', cookie);
 export const SESSION_EXPIRED = failure(401, 'Session expired');

@@ -2,6 +2,7 @@
 // Does not: show a client the reason, or flood the log when every request meets the same fault.
 
 import { StoreUnavailable } from '../books/store.ts';
+import { BeyondFormat } from '../files/workbook.ts';
 import type { Answer } from '../http/answer.ts';
 import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from '../http/body.ts';
 import { NoRoomForFile } from '../import/upload.ts';
@@ -41,8 +42,12 @@ export function faultAnswers(log: Log, requests: RequestCounts, { faultLinesApar
       return answers.SERVICE_UNAVAILABLE;
     },
 
-    /** Counts and logs a list that broke off half way. Its client only sees a broken connection. */
+    /** Logs a list or a file that broke off half way, and counts a fault of the store. Its client only sees a broken connection. */
     listBroke(reason: unknown, reqId: string): void {
+      if (reason instanceof BeyondFormat) {
+        log.warn({ reqId, reason: reason.message }, 'a download broke off');
+        return;
+      }
       countStore(reason instanceof StoreUnavailable ? reason : new StoreUnavailable(reason), reqId);
     },
   };

@@ -26,6 +26,9 @@ export const PAGE = 100;
 /** Characters of a parameter's name in the answer that refuses it. */
 export const SHOWN_NAME = 64;
 
+/** Parameters of one page. */
+const OF_PAGE = ['limit', 'cursor', 'offset'];
+
 /** Bytes of all links together; many clients refuse an answer with more than 16 KiB of headers. */
 const LONGEST_LINKS = 8 * 1024;
 
@@ -52,16 +55,20 @@ interface Parameters {
  * @param query as it was sent, without `?`.
  * @param find whether books can be searched; if not, every parameter is invalid.
  * @param prefer the header `Prefer` (RFC 7240).
+ * @param hasPages whether the parameters of one page are valid.
  * @returns the name of the first invalid parameter, if there is one.
  */
 export function readQuery(
   query: string,
   find: boolean,
   prefer: string | undefined,
+  hasPages = true,
 ): Query | { readonly invalid: string } {
   if (!find) return invalid(partsOf(query)[0]);
   const found: Parameters = { filters: [], limit: PAGE };
-  const parameters = readParameters(query, (name, value) => read(name, value, found));
+  const parameters = readParameters(query, (name, value) => {
+    return (hasPages || !OF_PAGE.includes(name)) && read(name, value, found);
+  });
   if ('invalid' in parameters) return parameters;
   const order = found.order ?? (found.words === undefined ? completed([]) : relevanceOf(found.words));
   const after = found.cursor === undefined ? undefined : readCursor(found.cursor, order);

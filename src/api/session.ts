@@ -2,6 +2,7 @@
 // request has one.
 // Does not: answer on the service's port, or for a page of another origin, whatever CORS_ORIGINS has.
 
+import type { KeyKind } from '../auth/sessions.ts';
 import type { Answer } from '../http/answer.ts';
 import { isOfOtherOrigin } from './cors.ts';
 import * as answers from './envelope.ts';
@@ -20,10 +21,16 @@ export const SESSION_ROUTE: Route = {
   handlers: { POST: startSession, PUT: renewSession, DELETE: endSession },
 };
 
-/** @returns the answer to a request that needs a session and has no valid one. */
-export function refuseSession(headers: Headers, { sessions }: AppParts): Answer | undefined {
+/** @returns the answer to a request that needs a session and has no valid one. @param key that it has sent. */
+export function refuseSession(
+  headers: Headers,
+  key: string,
+  kind: KeyKind,
+  { sessions }: AppParts,
+): Answer | undefined {
   if (isOfOtherOrigin(headers)) return answers.ORIGIN_NOT_ALLOWED;
-  return sessions.isValid(...sentIn(headers)) ? undefined : answers.SESSION_EXPIRED;
+  const { values, host } = cookiesIn(headers);
+  return sessions.isValid(values, key, kind, host) ? undefined : answers.SESSION_EXPIRED;
 }
 
 async function startSession(exchange: Exchange, parts: AppParts): Promise<Answer> {
@@ -35,9 +42,11 @@ async function startSession(exchange: Exchange, parts: AppParts): Promise<Answer
 }
 
 async function renewSession({ request: { headers } }: Exchange, { sessions }: AppParts): Promise<Answer> {
-  const renewal = sessions.renew(...sentIn(headers));
+  const { values, host } = cookiesIn(headers);
+  const renewal = sessions.renew(values, headers['session-key'] ?? '', host);
   if (renewal === undefined) return answers.SESSION_EXPIRED;
-  return answers.sessionRenewed(renewal.seconds, cookie(headers, renewal.value, renewal.seconds));
+  const { seconds, linkKey, value } = renewal;
+  return answers.sessionRenewed(seconds, linkKey, cookie(headers, value, seconds));
 }
 
 async function endSession({ request: { headers } }: Exchange): Promise<Answer> {
@@ -60,12 +69,12 @@ function nameOf(headers: Headers): string {
   return port === undefined ? 'book-catalogue' : `book-catalogue-${port}`;
 }
 
-/** The values of all cookies of the name, the key, and the host. */
-function sentIn(headers: Headers): [values: readonly string[], key: string, host: string] {
+/** The values of all cookies of the name, and the host that they are for. */
+function cookiesIn(headers: Headers): { readonly values: readonly string[]; readonly host: string } {
   const start = `${nameOf(headers)}=`;
   const cookies = (headers.cookie ?? '').split(/[;,] */); // HTTP/2 allows several headers, which were joined with commas
   const values = cookies.filter((text) => text.startsWith(start)).map((text) => text.slice(start.length));
-  return [values, headers['session-key'] ?? '', hostOf(headers)];
+  return { values, host: hostOf(headers) };
 }
 
 function hostOf({ host = '' }: Headers): string {

@@ -1,6 +1,7 @@
 // Owns: the sessions of the librarians' page (rule S1): starting, renewing and verifying them. Both halves of a session are signed,
 // so no process needs a table. The browser keeps one half as a cookie and the page the other as a key, so neither a
-// script of the page nor a program at another port of the host can take a whole session away. Independent of HTTP.
+// script of the page nor a program at another port of the host can take a whole session away. The key of links is another
+// second half, which a browser may show and keep: it opens nothing but downloads. Independent of HTTP.
 // Does not: end a session before its time. A log-out removes it from the browser; another secret, username or password ends all.
 
 import {
@@ -20,11 +21,16 @@ const ID_LENGTH = 16;
 /** Id, Unix milliseconds of the start and of the latest renewal, signature. */
 const VALUE = /^([\w-]{22})\.(\d{1,15})\.(\d{1,15})\.([\w-]{43})$/;
 
+/** What a key is for: all calls of the page, or the links in it. */
+export type KeyKind = 'key' | 'link';
+
 export interface Renewal {
   /** Of the cookie. */
   readonly value: string;
   /** Whole seconds until the session ends, unless it is renewed. */
   readonly seconds: number;
+  /** Of its links. */
+  readonly linkKey: string;
 }
 
 export class Sessions {
@@ -45,13 +51,12 @@ export class Sessions {
   /** A new session with a host. */
   start(host: string): Renewal & { readonly key: string } {
     const id = randomBytes(ID_LENGTH).toString('base64url');
-    const key = `${id}.${sign(this.#keys[0], ['key', id, host])}`;
-    return { ...this.#renewal(id, Date.now(), host), key };
+    return { ...this.#renewal(id, Date.now(), host), key: this.#keyOf('key', id, host) };
   }
 
   /** @returns undefined if there is no such session, or no longer. */
   renew(values: readonly string[], key: string, host: string): Renewal | undefined {
-    const session = this.#find(values, key, host);
+    const session = this.#find(values, key, 'key', host);
     return session && this.#renewal(session.id, session.start, host);
   }
 
@@ -60,18 +65,19 @@ export class Sessions {
    * @param values of all cookies that may be its own: other programs of the host, and of its domain, can add some.
    * @param host that the browser has called: a session is valid there only.
    */
-  isValid(values: readonly string[], key: string, host: string): boolean {
-    return this.#find(values, key, host) !== undefined;
+  isValid(values: readonly string[], key: string, kind: KeyKind, host: string): boolean {
+    return this.#find(values, key, kind, host) !== undefined;
   }
 
   /** The key first, and then only cookies with its id: a request without a right one costs no more, however many it has. */
   #find(
     values: readonly string[],
     key: string,
+    kind: KeyKind,
     host: string,
   ): { readonly id: string; readonly start: number } | undefined {
     const [id = '', signatureOfKey = ''] = key.split('.');
-    if (!this.#isSigned(signatureOfKey, ['key', id, host])) return undefined;
+    if (!this.#isSigned(signatureOfKey, [kind, id, host])) return undefined;
     const now = Date.now();
     const { sessionIdle, sessionLongest } = this.#times;
     for (const value of values) {
@@ -88,7 +94,12 @@ export class Sessions {
     const { sessionIdle, sessionLongest } = this.#times;
     const signature = sign(this.#keys[0], ['cookie', id, `${start}`, `${now}`, host]);
     const left = Math.min(sessionIdle, start + sessionLongest - now);
-    return { value: `${id}.${start}.${now}.${signature}`, seconds: Math.ceil(left / 1000) };
+    const value = `${id}.${start}.${now}.${signature}`;
+    return { value, seconds: Math.ceil(left / 1000), linkKey: this.#keyOf('link', id, host) };
+  }
+
+  #keyOf(kind: KeyKind, id: string, host: string): string {
+    return `${id}.${sign(this.#keys[0], [kind, id, host])}`;
   }
 
   #isSigned(signature: string, parts: readonly string[]): boolean {

@@ -1,11 +1,11 @@
 // Owns: `copy`: all books of one store into another one, with their ids.
 
 import { createHash } from 'node:crypto';
-import { asJson } from '../books/line.ts';
+import { asJson, parseBooks } from '../books/line.ts';
 import { reasonOf } from '../error-words.ts';
 import { limitHeapGrowth } from '../import/memory.ts';
 import { OperatorError } from '../operator-error.ts';
-import { type BulkStore, booksOf, UnknownOutcome } from '../stores/bulk.ts';
+import { type BulkStore, UnknownOutcome } from '../stores/bulk.ts';
 import { describeStore, readDbUrl, type StoreAt } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
 import { writeLine } from '../terminal/printable.ts';
@@ -92,7 +92,7 @@ async function copy(
         const read = createHash('sha256');
         let books = 0;
         async function* watched() {
-          for await (const batch of booksOf(source)) {
+          for await (const batch of parseBooks(source.text(), '\n')) {
             context.signal.throwIfAborted();
             yield batch;
             read.update(batch.map(asJson).join(''));

@@ -4,12 +4,12 @@ import { createWriteStream } from 'node:fs';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Book } from '../books/book.ts';
+import { parseBooks } from '../books/line.ts';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
-import { asFile, WRITERS } from '../files/writing.ts';
+import { WRITERS } from '../files/writing.ts';
 import { finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
-import { booksOf } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
 import { writeLine } from '../terminal/printable.ts';
@@ -17,13 +17,14 @@ import { Progress } from '../terminal/progress.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
-export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite]
+export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl|xlsx] [--overwrite]
 
 Writes a consistent snapshot of all books of DB_URL to FILE; without FILE, or if it is -, to the standard output. The
 service may keep running. The output is the same, byte for byte, from every store. Correct it and import it again: the column etag
 tells which books have changed since. If DB_READ_URL names a standby that is as new as the primary, the books are read there.
 
-  --format     csv, json (one array) or jsonl (one object per line); default: the extension of FILE, csv without FILE
+  --format     csv, json (one array), jsonl (one object per line) or xlsx (a workbook); default: the extension of FILE, csv without
+               FILE
   --overwrite  replaces FILE if it exists
 `;
 
@@ -38,7 +39,9 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   const [file = '-'] = args.operands;
   const writer = WRITERS.get(args.options.format ?? endingOf(file));
   if (writer === undefined) {
-    throw new UsageError('The format must be csv, json or jsonl: set --format, or the extension of FILE.');
+    throw new UsageError(
+      'The format must be csv, json, jsonl or xlsx: set --format, or the extension of FILE.',
+    );
   }
   const url = readSetting('dbUrl', env);
   const at = await readDbUrl(url, 'DB_URL', readSetting('readUrl', env));
@@ -51,7 +54,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
       const count = await store.count();
       const progress = file === '-' && stdout.isTTY ? undefined : new Progress(context);
       const write = (to: Writable) =>
-        pipeline(asFile(writer, watched(booksOf(store), count, progress)), to, { signal });
+        pipeline(writer.write(watched(parseBooks(store.text(), '\n'), count, progress)), to, { signal });
       try {
         if (file === '-') await write(destroyable(stdout));
         else {
@@ -99,5 +102,5 @@ function destroyable(stdout: NodeJS.WritableStream): Writable {
 
 /** The extension of a file, in lower case; that of the default format for a pipe. */
 function endingOf(file: string): string | undefined {
-  return file === '-' ? 'csv' : /\.(csv|jsonl?)$/i.exec(file)?.[1]?.toLowerCase();
+  return file === '-' ? 'csv' : /\.(csv|jsonl?|xlsx)$/i.exec(file)?.[1]?.toLowerCase();
 }

@@ -32,11 +32,10 @@ export interface PageFile {
 
 const INDEX = 'page/index.html';
 
-/** Built files, by their names, from paths in the project. `main` loads `import` and `export` when their dialogs are opened. */
+/** Built files, by their names, from paths in the project. `main` loads `import` when its dialog is opened. */
 const ENTRIES = {
   main: 'page/main.ts',
   import: 'page/import/dialog.ts',
-  export: 'page/export/dialog.ts',
   page: 'page/styles.css',
   slash: 'page/slash.ts',
   texts: 'page/texts/page.ts', // of index.html

@@ -67,18 +67,6 @@ export interface BulkStore {
   close(): Promise<void>;
 }
 
-/** All books of a store in batches, ascending by id. */
-export async function* booksOf(store: BulkStore): AsyncGenerator<readonly Book[], void, void> {
-  const decoder = new TextDecoder();
-  let begun = ''; // a line whose end has not arrived
-  for await (const chunk of store.text()) {
-    const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
-    const lines = (begun + text).split('\n');
-    begun = lines.pop() as string;
-    yield lines.map((line) => JSON.parse(line) as Book);
-  }
-}
-
 /** The reason why a row is not read as a book. */
 export function noBook(id: number | string | undefined): Error {
   return new Error(`its book ${id} has an invalid id, text or number: correct it`);

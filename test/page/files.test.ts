@@ -20,7 +20,7 @@ const POLICY = {
 const MAIN = 'main.js';
 
 /** What it loads when a person needs it. */
-const LATER = ['import.js', 'export.js'];
+const LATER = ['import.js'];
 
 describe('the files of the page', () => {
   let service: RunningService;

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import type { Book } from '../../conformance/service.ts';
-import * as bulk from '../../src/stores/bulk.ts';
+import { parseBooks } from '../../src/books/line.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
 import { TIMES } from '../../src/times.ts';
 
@@ -26,7 +26,7 @@ export async function booksOf(url: string): Promise<Book[]> {
   const store = await (await readDbUrl(url)).openBulk('read', TIMES);
   assert.ok(store !== undefined, 'the store does not exist');
   try {
-    return await store.inSnapshot(async () => (await Array.fromAsync(bulk.booksOf(store))).flat());
+    return await store.inSnapshot(async () => (await Array.fromAsync(parseBooks(store.text(), '\n'))).flat());
   } finally {
     await store.close();
   }
