@@ -2,7 +2,7 @@
 // Does not: show a client the reason, or flood the log when every request meets the same fault.
 
 import { StoreUnavailable } from '../books/store.ts';
-import { BeyondFormat } from '../files/workbook.ts';
+import { BeyondFormat } from '../files/workbook-writer.ts';
 import type { Answer } from '../http/answer.ts';
 import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from '../http/body.ts';
 import { NoRoomForFile } from '../import/upload.ts';

@@ -8,7 +8,7 @@ import { because, sentenceOf } from './reasons.ts';
  * @param name without folders; undefined if it is not a file.
  */
 export function refusedName(name: string | undefined, format: Format): string {
-  const own = `rejects.${format.name}`;
+  const own = `rejects.${format.rejectsEnding}`;
   const withoutEnding = name?.replace(/(?<=.)\.[^.]*$/, '').replace(/\.rejects(?:-\d+)?$/, '');
   return withoutEnding === undefined ? own : `${withoutEnding}.${own}`;
 }

@@ -111,9 +111,10 @@ function assertNames(names: readonly string[], line: number): void {
  */
 function skipToHeader(input: TextInput, fromLine: number): string | undefined {
   let delimiter: string | undefined;
+  const line = input.isTable ? /^(?:"[^"]*"|[^"\n])*\n/ : /^[^\r\n]*(?:\r\n?|\n)/;
   for (;;) {
     const rest = input.text.slice(input.at);
-    const above = input.line < fromLine ? /^[^\r\n]*(?:\r\n?|\n)/.exec(rest) : null;
+    const above = input.line < fromLine ? line.exec(rest) : null;
     const blank = /^(?:[ \t,;|]*(?:\r\n?|\n))+/.exec(rest);
     const separator = /^sep=([^"\r\n])(?:\r\n?|\n)/i.exec(rest);
     if (above === null && separator !== null) delimiter = separator[1];

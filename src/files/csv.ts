@@ -24,6 +24,7 @@ const isBlank = (field: string) => /^[ \t\r\n]*$/.test(field);
 export const csv: Format = {
   name: 'csv',
   title: 'CSV',
+  rejectsEnding: 'csv',
   unit: 'line',
   isTable: true,
   // No header begins as an object does.

@@ -12,6 +12,8 @@ export interface Format {
   readonly name: string;
   /** In a sentence. */
   readonly title: string;
+  /** The ending of a file of its rejected records. */
+  readonly rejectsEnding: string;
   /** What `line` counts in its records, from 1. */
   readonly unit: 'line' | 'element';
   /** Whether each record has all columns. */
@@ -42,6 +44,8 @@ export interface ReadingOptions {
   readonly hasHeader?: boolean | undefined;
   /** Of CSV: the first line that is not left out. */
   readonly fromLine?: number | undefined;
+  /** Of a workbook: the name of the sheet with the books; if undefined, it is the only one. */
+  readonly sheet?: string | undefined;
   /** Whether the ids of the file count; undefined means yes if it is an export. */
   readonly ids?: 'keep' | 'new' | undefined;
 }
@@ -61,6 +65,9 @@ export interface Reading {
   readonly columns: Columns;
   /** Of CSV. */
   readonly delimiter?: string;
+  /** Of a workbook: the sheet that is read, and all that are shown. */
+  readonly sheet?: string;
+  readonly sheets?: readonly string[];
   /** The text above the header of CSV, which was left out. */
   readonly above?: string;
   /** The first records, with the beginnings of the values of all columns. */

@@ -39,6 +39,7 @@ interface JsonRecord {
 
 export const jsonArray: Format = {
   name: 'json',
+  rejectsEnding: 'json',
   title: 'a JSON array',
   unit: 'element',
   isTable: false,
@@ -56,6 +57,7 @@ export const jsonArray: Format = {
 
 export const jsonLines: Format = {
   name: 'jsonl',
+  rejectsEnding: 'jsonl',
   title: 'JSON Lines',
   unit: 'line',
   isTable: false,

@@ -10,21 +10,30 @@ import { assertNotForeign, textOfBytes } from './foreign.ts';
 import type { Format, Reading, ReadingOptions } from './format.ts';
 import { jsonArray, jsonLines } from './json.ts';
 import { TextInput } from './text-input.ts';
+import { unpack, workbook } from './unpacking.ts';
 
 /** The first that recognises a file reads it; otherwise, it is CSV. */
-export const FORMATS: readonly Format[] = [csv, jsonArray, jsonLines];
+export const FORMATS: readonly Format[] = [csv, jsonArray, jsonLines, workbook];
 
 /**
  * Reads as much of a file as is needed to determine its format and columns.
  * @throws OperatorError when they cannot be determined.
  */
 export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: ReadingOptions): Promise<Reading> {
-  const input = await TextInput.open(bytes, options.encoding);
+  const file = await unpack(bytes, options);
+  const { name, table, position } = file;
+  const input = await TextInput.open(
+    file.bytes,
+    table ? 'utf-8' : options.encoding,
+    table !== undefined,
+    position,
+  );
   const beginning = textOfBytes(input.beginning);
   try {
-    if (options.format === undefined) assertNotForeign(beginning);
-    const format = FORMATS.find(({ name, recognise }) => {
-      return options.format === undefined ? recognise(beginning, options.name) : name === options.format;
+    if (options.format === undefined && !table) assertNotForeign(beginning);
+    const wanted = table ? workbook.name : options.format;
+    const format = FORMATS.find((one) => {
+      return wanted === undefined ? one.recognise(beginning, name) : one.name === wanted;
     });
     const reading = await (format ?? csv).read(input, options);
     const { columns, names } = reading;
@@ -32,7 +41,7 @@ export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: Readi
     // A damaged name may be that of a column that is missing.
     const isMissing = (field: Field) => columns[field] === undefined && options.columns[field] === undefined;
     if (FIELD_NAMES.some(isMissing)) input.decoder.damageIn(names.join(), 1);
-    return { ...reading, encoding: input.decoder.encoding };
+    return { ...reading, ...table, encoding: input.decoder.encoding };
   } catch (error) {
     await input.close();
     if (error instanceof NoTitleColumn) input.decoder.damageIn(input.text, 1);

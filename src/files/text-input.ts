@@ -25,6 +25,9 @@ const END_OF_DOS = '\x1a';
 export class TextInput {
   readonly #pieces: AsyncGenerator<Uint8Array, void, void>;
   readonly decoder: Decoder;
+  /** Whether it is a table of our own spelling: what is within quotation marks is no line, so that a line is a row. */
+  readonly isTable: boolean;
+  readonly #position: (() => number) | undefined;
   /** The bytes that are decoded next, if they are read already; at first, the beginning of the file. */
   beginning: Uint8Array | undefined;
   #hasLookedThrough = false;
@@ -39,17 +42,34 @@ export class TextInput {
   /** Whether the text reaches the end of the file. */
   ended = false;
 
-  private constructor(pieces: AsyncGenerator<Uint8Array, void, void>, decoder: Decoder) {
+  private constructor(
+    pieces: AsyncGenerator<Uint8Array, void, void>,
+    decoder: Decoder,
+    isTable: boolean,
+    position?: () => number,
+  ) {
     this.#pieces = pieces;
     this.decoder = decoder;
+    this.isTable = isTable;
+    this.#position = position;
   }
 
-  /** @throws InvalidOption if there is no such encoding, as `Decoder` has it. */
-  static async open(bytes: AsyncIterable<Uint8Array>, encoding: string | undefined): Promise<TextInput> {
+  /**
+   * @param isTable whether the text has our own spelling.
+   * @param position how many bytes of the file were read; if undefined, they are those of the text.
+   * @throws InvalidOption if there is no such encoding, as `Decoder` has it.
+   */
+  static async open(
+    bytes: AsyncIterable<Uint8Array>,
+    encoding: string | undefined,
+    isTable: boolean,
+    position?: () => number,
+  ): Promise<TextInput> {
     const pieces = piecesOf(bytes);
     const { value: beginning = NOTHING } = await pieces.next();
     try {
-      return Object.assign(new TextInput(pieces, new Decoder(beginning, encoding)), { beginning });
+      const decoder = new Decoder(beginning, encoding);
+      return Object.assign(new TextInput(pieces, decoder, isTable, position), { beginning });
     } catch (error) {
       await pieces.return();
       throw error;
@@ -60,7 +80,7 @@ export class TextInput {
   with(text: string): TextInput {
     const decoder = new Decoder(NOTHING, 'utf-8');
     if (this.decoder.isDamaged) decoder.takeForRejects();
-    return Object.assign(new TextInput(piecesOf([]), decoder), { text, ended: true });
+    return Object.assign(new TextInput(piecesOf([]), decoder, this.isTable), { text, ended: true });
   }
 
   /** Reads this many characters of the beginning, or all if the file has fewer. */
@@ -95,7 +115,7 @@ export class TextInput {
       const bytes = this.beginning ?? (await this.#pieces.next()).value;
       this.beginning = undefined;
       this.ended = bytes === undefined;
-      this.position += bytes?.length ?? 0;
+      this.position = this.#position?.() ?? this.position + (bytes?.length ?? 0);
       const piece = decoder.decode(bytes ?? NOTHING, this.ended);
       pieces.push(piece);
       read += piece.length;
@@ -109,7 +129,10 @@ export class TextInput {
   /** Releases the text before an index, and counts its lines. */
   advance(to: number): void {
     const { text } = this;
-    if (this.#hasCr) {
+    if (this.isTable) {
+      const lines = text.slice(this.at, to).replaceAll(/"[^"]*"/g, '');
+      this.line += lines.split('\n').length - 1;
+    } else if (this.#hasCr) {
       for (let at = this.at; at < to; at += 1) {
         const code = text.charCodeAt(at);
         if (code === CR || (code === LF && text.charCodeAt(at - 1) !== CR)) this.line += 1;

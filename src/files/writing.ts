@@ -4,7 +4,7 @@ import { type Book, FIELD_NAMES } from '../books/book.ts';
 import { tagOf } from '../books/condition.ts';
 import { asCsvFields, quoted } from '../books/line.ts';
 import { ETAG } from './columns.ts';
-import { TYPE, writeWorkbook } from './workbook.ts';
+import { TYPE, writeWorkbook } from './workbook-writer.ts';
 
 export interface FileWriter {
   /** The media type of a file. */

@@ -22,6 +22,7 @@ const CHOICES = {
 export const OPTION_NAMES = [
   ...(Object.keys(CHOICES) as (keyof typeof CHOICES)[]),
   ...FIELD_NAMES,
+  'sheet',
   'encoding',
   'delimiter',
   'from-line',
@@ -78,6 +79,7 @@ export function readOptions(given: GivenOptions): ImportOptions {
       columns: Object.fromEntries(FIELD_NAMES.map((name) => [name, given[name] === '' ? null : given[name]])),
       hasHeader: header === undefined ? undefined : header === 'yes',
       fromLine: line === undefined ? undefined : Number(line),
+      sheet: given.sheet || undefined,
       ids: choice('ids'),
     },
   };

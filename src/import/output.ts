@@ -248,11 +248,12 @@ function idsAdvice({ format, keepsIds: keeps, names }: Reading): string {
 }
 
 /** Such as `CSV, title from "title", no year`. */
-function describe({ format, columns, keepsIds }: Reading): string {
+function describe({ format, sheet, columns, keepsIds }: Reading): string {
   const fields = FIELD_NAMES.map((field) => {
     const column = columns[field];
     return column === undefined ? `no ${field}` : `${field} from "${column}"`;
   });
   const orElse = columns.otherYears.map((name) => ` or else "${name}"`).join('');
-  return `${[format.title, ...(keepsIds ? ['ids kept'] : []), ...fields].join(', ')}${orElse}`;
+  const inSheet = sheet === undefined ? [] : [`sheet "${sheet}"`];
+  return `${[format.title, ...inSheet, ...(keepsIds ? ['ids kept'] : []), ...fields].join(', ')}${orElse}`;
 }

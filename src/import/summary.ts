@@ -70,6 +70,9 @@ export interface ImportReport {
     readonly format: string;
     readonly encoding: string;
     readonly delimiter: string | null;
+    /** Of a workbook: the sheet that is read, and all that are shown. */
+    readonly sheet: string | null;
+    readonly sheets: readonly string[];
     readonly header: boolean;
     readonly ids: 'keep' | 'new';
     /** The text above the header, which was left out. */
@@ -165,6 +168,7 @@ export class Summary {
   understood(reading: Reading, options: GivenOptions): void {
     this.#reading = reading;
     const { format, delimiter, keepsIds, above = '', names, columns, rejects, encoding, first } = reading;
+    const { sheet = null, sheets = [] } = reading;
     const { before, between, after } = rejects;
     const { name } = this.#report;
     const shown = (column: string | undefined) => column?.slice(0, LONGEST_NAME) ?? null;
@@ -176,7 +180,7 @@ export class Summary {
           ? null
           : { name: refusedName(name ?? undefined, format), before, between, after },
       file: {
-        ...{ format: format.name, encoding, delimiter: delimiter ?? null },
+        ...{ format: format.name, encoding, delimiter: delimiter ?? null, sheet, sheets },
         names: narrow(names),
         first: first.map(narrow),
         header: options.header !== 'no',

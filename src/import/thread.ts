@@ -9,6 +9,7 @@ import { reasonOf } from '../error-words.ts';
 import { NoTitleColumn } from '../files/columns.ts';
 import type { Reading } from '../files/format.ts';
 import { readBooks } from '../files/reading.ts';
+import { SeveralSheets } from '../files/unpacking.ts';
 import { readYear } from '../files/years.ts';
 import { OperatorError } from '../operator-error.ts';
 import type { BulkStore } from '../stores/bulk.ts';
@@ -147,14 +148,23 @@ async function open(data: ImportThreadData, options: GivenOptions, summary: Summ
     return reading;
   } catch (error) {
     const isCheck = data.work === undefined;
-    const guessed = isCheck && error instanceof NoTitleColumn ? guessFrom(error, options) : undefined;
+    const guessed = isCheck ? guessFrom(error, options) : undefined;
     if (guessed === undefined) throw error;
     return await open(data, guessed, summary);
   }
 }
 
-/** @returns the options for a table whose first row is a book, since it has one year: no column is called 1815. */
-function guessFrom({ names, line, first }: NoTitleColumn, options: GivenOptions): GivenOptions | undefined {
+/** @returns the options for the first of several sheets with books, or for a table without a header; undefined if nothing is guessed. */
+function guessFrom(error: unknown, options: GivenOptions): GivenOptions | undefined {
+  if (error instanceof SeveralSheets) return { ...options, sheet: error.names[0] };
+  return error instanceof NoTitleColumn ? guessColumns(error, options) : undefined;
+}
+
+/** The first row of a table is a book if it has one year: no column is called 1815. */
+function guessColumns(
+  { names, line, first }: NoTitleColumn,
+  options: GivenOptions,
+): GivenOptions | undefined {
   if (line === undefined || options.header !== undefined) return undefined;
   const isYear = (text = '') => {
     const year = readYear(text);
