@@ -63,7 +63,8 @@ const NO_BOOKS = [
 
 const FIELDS_OF_LIST = 'books dryRun fault figures import name phase read size state'.split(' ');
 const FIELDS = [...FIELDS_OF_LIST, ...'file options refused rejects rows'.split(' ')].sort();
-const FIELDS_OF_FILE = 'above columns delimiter encoding first format header ids names otherYears'.split(' ');
+const FIELDS_OF_FILE =
+  'above columns delimiter encoding first format header ids names otherYears sheet sheets'.split(' ');
 
 /** Options, a file, and the new books in it. `#` stands for a text that no book has. */
 const OPTIONS: readonly (readonly [query: string, file: string, ...books: readonly string[]])[] = [

@@ -35,7 +35,9 @@ export interface ImportOptions {
   readonly title?: string | undefined;
   readonly author?: string | undefined;
   readonly year?: string | undefined;
-  readonly format?: 'csv' | 'json' | 'jsonl' | undefined;
+  readonly format?: 'csv' | 'json' | 'jsonl' | 'xlsx' | undefined;
+  /** The sheet of a workbook, if several have books. */
+  readonly sheet?: string | undefined;
   readonly encoding?: string | undefined;
   readonly delimiter?: string | undefined;
   readonly header?: 'yes' | 'no' | undefined;
@@ -114,6 +116,9 @@ export interface ImportReport extends ImportInShort {
     readonly format: string;
     readonly encoding: string;
     readonly delimiter: string | null;
+    /** Of a workbook: the sheet that is read, and all that are shown. */
+    readonly sheet: string | null;
+    readonly sheets: readonly string[];
     readonly header: boolean;
     readonly ids: 'keep' | 'new';
     readonly above: string;
@@ -206,11 +211,11 @@ export function fileRequest(
 
 function queryOf({ corrections, ...options }: ImportFileOptions): string {
   const { name, dryRun, onDuplicate, onConflict, doubtful, ids, title, author, year } = options;
-  const { format, encoding, delimiter, header, fromLine } = options;
+  const { format, sheet, encoding, delimiter, header, fromLine } = options;
   const parameters = Object.entries({
     ...{ name, 'dry-run': dryRun, 'on-duplicate': onDuplicate, 'on-conflict': onConflict },
     ...{ doubtful, ids, title, author, year },
-    ...{ format, encoding, delimiter, header, 'from-line': fromLine },
+    ...{ format, sheet, encoding, delimiter, header, 'from-line': fromLine },
     corrections: corrections && JSON.stringify(corrections),
   });
   const sent = parameters.filter(([, value]) => value !== undefined);

@@ -25,7 +25,11 @@ const OPTIONS: Readonly<Record<OptionName, readonly [description: string, schema
     { type: 'string', enum: ['keep', 'new'] },
   ],
   header: ['whether the first row of CSV names the columns', { type: 'string', enum: ['yes', 'no'] }],
-  format: ['the format, if it is not to be found out', { type: 'string', enum: ['csv', 'json', 'jsonl'] }],
+  format: [
+    'the format, if it is not to be found out',
+    { type: 'string', enum: ['csv', 'json', 'jsonl', 'xlsx'] },
+  ],
+  sheet: ['the sheet of a workbook, if several have books', { type: 'string', examples: ['Books'] }],
   title: ['the column of the title; empty for none', { type: 'string', examples: ['Werk'] }],
   author: ['the column of the author; empty for none', { type: 'string', examples: ['Von'] }],
   year: ['the column of the year; empty for none', { type: 'string', examples: ['Druck'] }],
@@ -199,9 +203,11 @@ export const IMPORT_SCHEMAS: Readonly<Record<string, Schema>> = {
   }),
   ImportInShort: exactly(IN_SHORT),
   ImportFile: exactly({
-    format: { type: 'string', enum: ['csv', 'json', 'jsonl'] },
+    format: { type: 'string', enum: ['csv', 'json', 'jsonl', 'xlsx'] },
     encoding: TEXT,
     delimiter: TEXT_OR_NULL,
+    sheet: said(TEXT_OR_NULL, 'The sheet of a workbook that is read.'),
+    sheets: said(TEXTS, 'The sheets of a workbook, without hidden ones.'),
     header: { type: 'boolean' },
     ids: { type: 'string', enum: ['keep', 'new'] },
     above: said(TEXT, 'The beginning of the text above the header, which is left out.'),
@@ -251,7 +257,8 @@ const CHECKED: ImportKnown = {
     phase: 'done',
     read: 86,
     file: {
-      ...{ format: 'csv', encoding: 'utf-8', delimiter: ',', header: true, ids: 'new', above: '' },
+      ...{ format: 'csv', encoding: 'utf-8', delimiter: ',', sheet: null, sheets: [] },
+      ...{ header: true, ids: 'new', above: '' },
       names: ['title', 'author', 'year'],
       first: [
         ['Don Quijote', 'Miguel de Cervantes', '1605'],

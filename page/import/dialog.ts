@@ -95,7 +95,8 @@ export class ImportDialog {
     const input = make('input', {
       type: 'file',
       class: 'unseen',
-      accept: '.csv,.tsv,.tab,.txt,.json,.jsonl,.ndjson,text/csv,text/plain,application/json',
+      accept:
+        '.xlsx,.csv,.tsv,.tab,.txt,.json,.jsonl,.ndjson,.gz,.zip,text/csv,text/plain,application/json,application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
       autofocus: true,
       'aria-labelledby': 'import-choose',
       'aria-describedby': 'import-formats',

@@ -1,10 +1,11 @@
-// Owns: the choices of how a table is read: what its first row is, and what separates its columns.
+// Owns: the choices of how a table is read: its sheet, what its first row is, and what separates its columns.
 
 import type { ImportReport } from '../../client/src/book-catalogue.ts';
 import type { Options } from '../catalogue/imports.ts';
 import { choice, make } from '../elements/dom.ts';
 import { FIELDS } from '../elements/text.ts';
 import { IMPORT } from '../texts/import.ts';
+import { AS_IT_IS } from '../texts/sentence.ts';
 
 export class LayoutChoice {
   readonly #firstRow = choice({ id: 'import-first-row' }, IMPORT.firstRowIs, (value) =>
@@ -15,12 +16,24 @@ export class LayoutChoice {
     { '': IMPORT.asFound, ...IMPORT.separators },
     (delimiter) => this.#choose({ delimiter }),
   );
+  readonly #sheet = make('select', {
+    ...{ id: 'import-sheet', ...AS_IT_IS },
+    change: () => this.#choose({ sheet: this.#sheet.value }),
+  });
+  readonly #sheets = make('div', {}, make('label', { for: 'import-sheet' }, IMPORT.sheet), this.#sheet);
+  readonly #delimiters = make(
+    'div',
+    {},
+    make('label', { for: 'import-delimiter' }, IMPORT.separator),
+    this.#delimiter,
+  );
   readonly element = make(
     'details',
     { class: 'layout hint' },
     make('summary', {}, IMPORT.isWrong),
+    this.#sheets,
     make('div', {}, make('label', { for: 'import-first-row' }, IMPORT.firstRow), this.#firstRow),
-    make('div', {}, make('label', { for: 'import-delimiter' }, IMPORT.separator), this.#delimiter),
+    this.#delimiters,
   );
   readonly #onChoice: (options: Options) => void;
   /** Whether no name of the first row was known, so that it may be a book. */
@@ -42,9 +55,14 @@ export class LayoutChoice {
     this.#known = known;
     if (file === null) this.#isUnknown = fault?.line !== undefined;
     else if (options.title === undefined) this.#isUnknown = false;
-    const isTable = file === null ? fault?.line !== undefined : file.delimiter !== null;
-    this.element.hidden = !isTable;
-    this.element.open ||= this.isOpen;
+    const { delimiter = null, sheet = null, sheets = [] } = file ?? {};
+    const isSeparated = file === null ? fault?.line !== undefined : delimiter !== null;
+    this.element.hidden = !isSeparated && sheet === null;
+    this.#delimiters.hidden = !isSeparated;
+    this.#sheets.hidden = sheets.length < 2;
+    this.#sheet.replaceChildren(...sheets.map((name) => make('option', { value: name }, name)));
+    this.#sheet.value = sheet ?? '';
+    this.element.open ||= this.isOpen || sheets.length > 1;
     this.#firstRow.value = options.header ?? (this.isOpen ? '' : 'yes');
     this.#delimiter.value = options.delimiter ?? '';
   }

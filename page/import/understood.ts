@@ -17,11 +17,15 @@ const ENCODINGS: Readonly<Record<string, string>> = {
 /** `9 rows, separated by semicolons, UTF-8; title from “Werk”, no author, no year`. */
 export function describe({ figures, file }: ImportReport): (Node | string)[] {
   if (file === null) return [];
-  const { format, delimiter, encoding, columns } = file;
+  const { format, delimiter, sheet, encoding, columns } = file;
   const json = format === 'jsonl' ? IMPORT.jsonLines : IMPORT.json;
   const written = delimiter === null ? json : IMPORT.separatedBy(IMPORT.separators[delimiter] ?? delimiter);
   const named = FIELDS.flatMap((field, at) => IMPORT.from(at === 0, field, columns[field]));
-  return [IMPORT.read(figures.rows, written, ENCODINGS[encoding] ?? encoding), ...named];
+  const read =
+    sheet === null
+      ? [IMPORT.read(figures.rows, written, ENCODINGS[encoding] ?? encoding)]
+      : IMPORT.readSheet(figures.rows, sheet);
+  return [...read, ...named];
 }
 
 /** What stands below the rows. */

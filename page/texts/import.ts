@@ -8,9 +8,10 @@ export const IMPORT = {
   // The file
   choose: 'Choose a file',
   formats:
-    'or drop it here: CSV, also with semicolons or tabs, JSON, or JSON Lines. Exports of Goodreads, LibraryThing, StoryGraph, Calibre, Koha and Zotero are understood as they are.',
+    'or drop it here: an Excel workbook, CSV, also with semicolons or tabs, JSON, or JSON Lines. Exports of Goodreads, LibraryThing, StoryGraph, Calibre, Koha and Zotero are understood as they are.',
   nothingStored: 'Nothing is stored before you have seen how the file was understood.',
-  notText: 'This file is not text. If it is a spreadsheet, save it as CSV in UTF-8, and choose that file.',
+  notText:
+    'This file is not text. If it is a spreadsheet, save it as a workbook (.xlsx), and choose that file.',
   examples: 'Example books.csv',
   latest: 'Latest imports',
   aFile: 'a file',
@@ -34,6 +35,10 @@ export const IMPORT = {
   json: 'JSON',
   jsonLines: 'JSON, one book a line',
   read: (rows: number, format: string, encoding: string) => `${counted(rows, 'row')}, ${format}, ${encoding}`,
+  readSheet: (rows: number, sheet: string): Sentence => [
+    `${counted(rows, 'row')}, sheet `,
+    asItIs(`“${sheet}”`),
+  ],
   /** Follows `read`. @param column undefined if the file has none. */
   from: (isFirst: boolean, field: string, column: string | null): Sentence => {
     const start = isFirst ? '; ' : ', ';
@@ -68,6 +73,7 @@ export const IMPORT = {
     no: 'a book',
     above: 'neither: leave it out',
   },
+  sheet: 'Sheet',
   separator: 'Separated by',
   asFound: 'as found',
 

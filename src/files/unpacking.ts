@@ -62,7 +62,7 @@ export async function unpack(
   if (depth === DEEPEST) throw new OperatorError('The file has archives within archives: unpack it.');
   if (isGzip(beginning)) {
     const inner = { ...options, name: name.replace(/\.gz$/i, '') };
-    return { position: count, ...(await unpack(unzipped(all), inner, depth + 1)) };
+    return { ...(await unpack(unzipped(all), inner, depth + 1)), position: count };
   }
   assertNotForeign(textOfBytes(beginning));
   const archive = await Archive.open(all);

@@ -17,6 +17,9 @@ export const TYPE = 'application/vnd.openxmlformats-officedocument.spreadsheetml
 const ROWS = 1_048_576;
 const CELL = 32_767;
 
+/** Numbers below have 15 digits, all that spreadsheets keep; others are texts. */
+const PRECISE = 1e15;
+
 /** Bytes of a sheet as XML: more would need ZIP64, which Excel does not read everywhere. */
 const SHEET = 2 ** 32 - 2 ** 24;
 
@@ -102,7 +105,8 @@ function rowOf(row: number, cells: readonly string[]): string {
 
 function cellsOf(book: Book, row: number): string[] {
   return [book.id, ...valuesOf(book), `"${tagOf(book)}"`].map((value, index) => {
-    if (typeof value === 'number') return `<c r="${LETTERS[index]}${row}"><v>${value}</v></c>`;
+    if (typeof value === 'number' && Math.abs(value) < PRECISE)
+      return `<c r="${LETTERS[index]}${row}"><v>${value}</v></c>`;
     const text = `${value}`;
     if (text.length <= CELL) return textCell(text, index, row, TEXT);
     throw new BeyondFormat(

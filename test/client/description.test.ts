@@ -41,6 +41,7 @@ const IMPORT: ImportOptions = {
     format: 'csv',
     encoding: 'utf-8',
     delimiter: '\t',
+    sheet: 'Books',
     header: 'yes',
     fromLine: 3,
     corrections: { 3: '1901' },
