@@ -58,7 +58,7 @@ const NO_BOOKS = [
   '[',
   '[1',
   Buffer.from('PK\x03\x04\0\0\0\0'),
-  gzipSync('title\na\n'),
+  gzipSync('a,b\n1,2\n'),
 ];
 
 const FIELDS_OF_LIST = 'books dryRun fault figures import name phase read size state'.split(' ');

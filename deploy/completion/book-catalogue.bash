@@ -7,7 +7,7 @@ _book_catalogue() {
       config) words='--help' ;;
       ready) words='--alive --help' ;;
       token) words='--help' ;;
-      import) words='--dry-run --on-duplicate --on-conflict --doubtful --ids --header --format --title --author --year --encoding --delimiter --from-line --rejects --help' ;;
+      import) words='--dry-run --on-duplicate --on-conflict --doubtful --ids --header --format --title --author --year --sheet --encoding --delimiter --from-line --rejects --help' ;;
       export) words='--format --overwrite --help' ;;
       copy) words='--overwrite --help' ;;
       undo) words='--since --book --event --change --continue --list --yes --help' ;;

@@ -20,6 +20,7 @@ complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l format
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l title
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l author
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l year
+complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l sheet
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l encoding
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l delimiter
 complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l from-line

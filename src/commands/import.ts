@@ -22,8 +22,8 @@ import { type Arguments, type CommandContext, UsageError } from './command.ts';
 export const HELP = `Usage: book-catalogue import FILE|- [OPTIONS]
 
 Stores the books of FILE, or of the standard input, in DB_URL. The store is created if missing; the service may keep
-running. FILE is CSV with a header line (also with semicolons, tabs or bars), a JSON array or JSON Lines, from an export
-or from another program. A row that equals a stored book in title, author and year is skipped, so an interrupted import
+running. FILE is a workbook (.xlsx), CSV with a header line (also with semicolons, tabs or bars), a JSON array or JSON
+Lines, from an export or from another program, perhaps in a .zip or .gz file. A row that equals a stored book in title, author and year is skipped, so an interrupted import
 can simply be rerun. A row of an export that was corrected changes its book, unless that was changed since. Rejected rows
 are reported by line and saved to a file that you can fix and import. Defaults are in brackets.
 
@@ -37,11 +37,12 @@ are reported by line and saved to a file that you can fix and import. Defaults a
   --title COLUMN         the column of the title,
   --author COLUMN        of the author,
   --year COLUMN          of the year (found by their usual names; empty if the file has none)
-  --format FORMAT        csv, json or jsonl (by the name and content of FILE)
+  --format FORMAT        csv, json, jsonl or xlsx (by the name and content of FILE)
+  --sheet NAME           the sheet of a workbook (the one with books)
   --encoding ENCODING    such as windows-1252 (that of the byte order mark, else UTF-8)
   --delimiter CHARACTER  between the fields of CSV, \\t for a tab (by the header)
-  --header WHAT          yes, or no if the first row of CSV is a book: the columns are "column 1" and so on (yes)
-  --from-line N          leaves out the lines of CSV before line N (1)
+  --header WHAT          yes, or no if the first row of a table is a book: the columns are "column 1" and so on (yes)
+  --from-line N          leaves out the lines of a table before line N (1)
   --rejects FILE         where rejected rows go, - for the standard output (books.rejects.csv beside books.csv; in a
                          dry run nowhere)
 

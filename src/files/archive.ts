@@ -22,7 +22,7 @@ export function isGzip([one, two]: Uint8Array): boolean {
 }
 
 export function isZip([one, two, three, four]: Uint8Array): boolean {
-  return one === 0x50 && two === 0x4b && three === 3 && four === 4;
+  return one === 0x50 && two === 0x4b && ((three === 3 && four === 4) || (three === 5 && four === 6));
 }
 
 /** The content of a gzip file. @throws OperatorError when it is damaged, after what precedes the damage. */

@@ -96,7 +96,7 @@ function knownIn(names: readonly string[], title: WantedColumns['title']): numbe
 function assertNames(names: readonly string[], line: number): void {
   if (names.some((name) => name.includes('\0')))
     throw new NotText(
-      'The file is not text: save a spreadsheet as CSV; of UTF-16, set --encoding utf-16le or utf-16be.',
+      'The file is not text: save a spreadsheet as a workbook (.xlsx); of UTF-16, set --encoding utf-16le or utf-16be.',
     );
   if (names.every((name) => OTHER_QUOTES.test(name)))
     throw new OperatorError(

@@ -15,9 +15,6 @@ import { because } from './reasons.ts';
 import { readBatches, rowOf, shorten } from './rows.ts';
 import type { TextInput } from './text-input.ts';
 
-/** A text that a spreadsheet leaves as it is, between tabs, as in our file for Excel: `="007"`. */
-const TEXT_OF_SPREADSHEET = /^="([^"]*(?:""[^"]*)*)"$/;
-
 /** Spreadsheets leave rows of such fields behind. */
 const isBlank = (field: string) => /^[ \t\r\n]*$/.test(field);
 
@@ -86,7 +83,6 @@ function batchesOf(input: TextInput, table: Table): Reading['batches'] {
   const indexOf = (column: string | undefined) => indexes.get(column) ?? -1;
   const used = [columns.title, columns.author, columns.year, keepsIds ? columns.id : undefined];
   const lastUsed = Math.max(...used.map(indexOf));
-  const isTabbed = delimiter === '\t';
   /** Fields of a record by the header, without the reason of an earlier import. */
   const own = withoutReasons(names).length;
 
@@ -142,10 +138,7 @@ function batchesOf(input: TextInput, table: Table): Reading['batches'] {
       lines > 1 &&
       (isLong ? areRows(text.slice(at, end), names.length) : areRows(original(), own));
     if (isWhole && !isJoined) {
-      const get = (column: string | undefined) => {
-        const field = fields[indexes.get(column) ?? -1];
-        return isTabbed ? contentOf(field) : field;
-      };
+      const get = (column: string | undefined) => fields[indexes.get(column) ?? -1];
       return rowOf({ line, isShort, get, original }, input, columns, keepsIds);
     }
     // After an open quote, the reason would be read as part of the field, and after fewer fields as another one. In a
@@ -162,9 +155,4 @@ function batchesOf(input: TextInput, table: Table): Reading['batches'] {
       takesReason: isWhole || hasRoom,
     };
   });
-}
-
-function contentOf(field: string | undefined): string | undefined {
-  if (!field?.startsWith('="')) return field;
-  return TEXT_OF_SPREADSHEET.exec(field)?.[1]?.replaceAll('""', '"') ?? field;
 }

@@ -145,8 +145,8 @@ describe('export', () => {
 1 b.csv --overwrite → b.csv exists and is not a file.
 1 none/c.csv → There is no folder none.
 1 ${store} --format csv --overwrite → ${store} is the store: choose another file.
-2 books.txt → The format must be csv, json or jsonl: set --format, or the extension of FILE.
-2 --format xml → The format must be csv, json or jsonl: set --format, or the extension of FILE.`;
+2 books.txt → The format must be csv, json, jsonl or xlsx: set --format, or the extension of FILE.
+2 --format xml → The format must be csv, json, jsonl or xlsx: set --format, or the extension of FILE.`;
   test('into a file is refused in one sentence where it would replace something, or is called wrongly', async () => {
     const [url, folder] = [await storeWith(BOOKS), folderWith({ 'a.csv': 'mine' })];
     fs.mkdirSync(join(folder, 'b.csv'));

@@ -9,20 +9,12 @@ import { inShort, read } from '../support/files.ts';
 /** The first part of a packed file, with its name. */
 const packed = (name: string) => `PK\x03\x04${'\0'.repeat(26)}${name}`;
 const LEADER = '00714cam a2200205 a 4500';
-const SPREADSHEET = 'open it in a spreadsheet program, and save it as CSV in UTF-8.';
+const SPREADSHEET = 'open it in a spreadsheet program, and save it as a workbook (.xlsx).';
 /** Bytes, each as a character. */
 const FOREIGN: Readonly<Record<string, readonly string[]>> = {
-  [`an Excel workbook: ${SPREADSHEET}`]: [
-    `${packed('[Content_Types].xml')}\xb5${packed('xl/workbook.xml')}`,
-    '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0',
-  ],
+  [`an Excel workbook of before 2007: ${SPREADSHEET}`]: ['\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0'],
   [`an OpenDocument file: ${SPREADSHEET}`]: [
     packed('mimetypeapplication/vnd.oasis.opendocument.spreadsheetPK'),
-  ],
-  'an archive (ZIP or gzip): unpack it, and import the file in it.': [
-    packed('books.csv'),
-    'PK\x05\x06',
-    '\x1f\x8b\x08\0',
   ],
   'a PDF': ['%PDF-1.7\n%\xe2\xe3'],
   'an SQLite database: export its table of books as CSV.': ['SQLite format 3\0'],

@@ -409,7 +409,7 @@ describe('a file', () => {
     [/^Line 1, the header, has other quotation marks/, "'Title','Author'\n'Emma','Jane Austen'\n"],
     [/^The encoding "utf-32le" is not supported: .+ iconv\.$/, Buffer.from('fffe000074000000', 'hex')],
     [/^The encoding "klingon" is not supported/, 'title\na\n', { encoding: 'klingon' }],
-    [/^The file is not text: save a spreadsheet as CSV/, NOISE, { name: 'a.xlsx' }],
+    [/^The file is not text: save a spreadsheet as a workbook/, NOISE, { name: 'a.xlsx' }],
     // Node.js decodes some of their characters as others.
     ...UNSUPPORTED.map(
       (encoding) => [/ not supported: .+, or convert .* with iconv/, 'title\n', { encoding }] as const,
