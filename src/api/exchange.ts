@@ -56,7 +56,7 @@ export interface Route {
   /** A literal path, or one whose second segment is `:id`, which stands for any text. */
   readonly path: string;
   readonly needsToken: boolean;
-  /** Whether links in the page lead to it, with a key of their own (rule X3). */
+  /** Whether links in the page lead to it, with the key for links (rule X3). */
   readonly hasLinks?: boolean;
   readonly handlers: Readonly<Record<string, Handler>>;
 }

@@ -25,7 +25,7 @@ const END_OF_DOS = '\x1a';
 export class TextInput {
   readonly #pieces: AsyncGenerator<Uint8Array, void, void>;
   readonly decoder: Decoder;
-  /** Whether it is a table of our own spelling: what is within quotation marks is no line, so that a line is a row. */
+  /** Whether a workbook became this text. A line end within quotation marks then ends no line, so that a line is a row. */
   readonly isTable: boolean;
   readonly #position: (() => number) | undefined;
   /** The bytes that are decoded next, if they are read already; at first, the beginning of the file. */
@@ -55,7 +55,7 @@ export class TextInput {
   }
 
   /**
-   * @param isTable whether the text has our own spelling.
+   * @param isTable whether a workbook became this text.
    * @param position how many bytes of the file were read; if undefined, they are those of the text.
    * @throws InvalidOption if there is no such encoding, as `Decoder` has it.
    */

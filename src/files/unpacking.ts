@@ -34,7 +34,7 @@ export interface FileText {
   readonly name: string;
   /** How many bytes of the outermost file were read so far; undefined if it has the text itself. */
   readonly position?: () => number;
-  /** Of a workbook, whose text has our own spelling. */
+  /** Of a workbook. */
   readonly table?: { readonly sheet: string; readonly sheets: readonly string[] };
 }
 

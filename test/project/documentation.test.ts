@@ -56,7 +56,8 @@ describe('the contract and the README', () => {
 
   test('list the same endpoints, and each exists', async () => {
     const endpoints = matches(read('README.md'), /^\| `([A-Z]+ \/\S+)` \|/gm);
-    assert.deepEqual(matches(contract, /^### `([A-Z]+ \/\S+)`/gm), endpoints);
+    const inContract = matches(contract, /^(?:###|\|) `([A-Z]+ \/[^\s`]+)`/gm);
+    assert.deepEqual(inContract.toSorted(), endpoints.toSorted());
     assert.equal(endpoints.length, 13);
     for (const endpoint of endpoints) {
       const [method = '', path = ''] = endpoint.split(' ');
