@@ -62,7 +62,7 @@ export class LayoutChoice {
     this.#sheets.hidden = sheets.length < 2;
     this.#sheet.replaceChildren(...sheets.map((name) => make('option', { value: name }, name)));
     this.#sheet.value = sheet ?? '';
-    this.element.open ||= this.isOpen || sheets.length > 1;
+    this.element.open ||= this.isOpen || options.sheet !== undefined;
     this.#firstRow.value = options.header ?? (this.isOpen ? '' : 'yes');
     this.#delimiter.value = options.delimiter ?? '';
   }

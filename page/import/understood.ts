@@ -55,6 +55,7 @@ export function noticesOn({ fault, file, figures, options }: ImportReport, isAsk
   else if (fault !== null) warn(IMPORT.rowsBefore(fault.message));
   else if (figures.rows === 0) warn(IMPORT.noRows);
   if (options.encoding !== undefined) notice(IMPORT.notUtf8);
+  if (options.sheet !== undefined) notice(IMPORT.severalSheets(options.sheet));
   const hasIds = file?.names.some((name) => name.trim().toLowerCase() === 'id');
   if (hasIds && file?.ids === 'new' && figures.new > 0) notice(IMPORT.idsUnused);
   if (file && file.otherYears.length > 0) notice(IMPORT.otherYears(`${file.columns.year}`, file.otherYears));

@@ -60,6 +60,8 @@ export const IMPORT = {
   noRows: 'The file has no rows.',
   notUtf8:
     'The file is not UTF-8; it was read as Windows-1252. Look whether letters such as é are right. If not, save it as CSV in UTF-8, and choose it again.',
+  severalSheets: (sheet: string) =>
+    `Several sheets of the workbook have books. These are from “${sheet}”; another sheet can be chosen below.`,
   idsUnused: 'The ids of the file are not used: each new book gets another id.',
   otherYears: (year: string, others: readonly string[]) =>
     `Where “${year}” is empty, ${others.map((name) => `“${name}”`).join(' or else ')} is the year.`,

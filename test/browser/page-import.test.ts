@@ -18,6 +18,7 @@ import { asksToStay, counted, describePage, focused, logIn, searchField } from '
 import { SQLITE, startServiceProcess, temporaryFolder } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
+import { archiveOf, partsOf, rowOf, sheetOf } from '../support/workbook.ts';
 
 /** Of an export of Goodreads, with its own columns and ways of writing. */
 const GOODREADS = `Book Id,Title,Author,Author l-f,ISBN,My Rating,Publisher,Year Published,Original Publication Year,Date Read,Bookshelves,My Review
@@ -504,6 +505,29 @@ describePage('import and export on the page', ({ openCatalogue, openDesk }) => {
     await openImport(page);
     await page.getByRole('button', { name: /^Undo the import of/ }).waitFor();
     await check('File, with an import before');
+  });
+
+  test('a person chooses the sheet of a workbook', async (context) => {
+    const { service, page } = await openCatalogue(context, { books: [] });
+    const sheet = (title: string) => sheetOf(rowOf('Title', 'Year') + rowOf(title, '1901'));
+    const file = await archiveOf(
+      partsOf({ Notes: sheetOf(rowOf('Mine')), A: sheet('Emma'), B: sheet('Kim') }),
+    );
+    await openImport(page);
+    await page.getByLabel('Choose a file').setInputFiles(fileOf('two.xlsx', file));
+    await reads(page, '1 row, sheet “A”; title from “Title”, no author, year from “Year”');
+    await reads(
+      page,
+      'Several sheets of the workbook have books. These are from “A”; another sheet can be chosen below.',
+    );
+    await page.getByLabel('Sheet').selectOption('B');
+    await reads(page, '1 row, sheet “B”');
+    await page.getByRole('button', { name: 'Import 1 book' }).click();
+    await reads(page, '1 book was added.');
+    assert.deepEqual(
+      (await booksOf(service.dbUrl)).map(({ title }) => title),
+      ['Kim'],
+    );
   });
 
   test('a person saves the books found, in the order that is shown, by keyboard alone, and all of them by a link that is a link', async (context) => {
