@@ -20,11 +20,21 @@ import * as page from './page.ts';
 import * as queries from './queries.ts';
 import { Input, type Reader } from './reader.ts';
 import * as others from './settings.ts';
+import * as workbooks from './workbooks.ts';
 
 const { anyBook, bodyOfABook } = bodies;
 
 /** By their names, and with others that are no readers; `delimited-text` in corpus/ is for `delimitedText`. */
-const READERS: object = { ...bodies, ...files, ...headers, ...http, ...page, ...queries, ...others };
+const READERS: object = {
+  ...bodies,
+  ...files,
+  ...headers,
+  ...http,
+  ...page,
+  ...queries,
+  ...others,
+  ...workbooks,
+};
 const CORPORA = readdirSync(pathTo('test/fuzz/corpus')).map((file) => file.replace('.txt', ''));
 
 /** Changed inputs of each reader, each night. */
@@ -74,7 +84,7 @@ function changesOf(corpus: readonly string[]): fc.Arbitrary<string> {
 }
 
 describe('what is promised holds for any bytes', () => {
-  assert.equal(CORPORA.length, 18, 'each reader has a corpus');
+  assert.equal(CORPORA.length, 19, 'each reader has a corpus');
   for (const name of CORPORA) {
     test(name, async () => {
       const lines = readFileSync(pathTo(`test/fuzz/corpus/${name}.txt`), 'utf8').trimEnd();
