@@ -127,7 +127,8 @@ export class Session {
 
   /** The key of links in the page (rule X3). @throws as `send`. */
   async linkKey(): Promise<string> {
-    const { data } = await this.send(RENEW);
+    const { status, message, data } = await this.send(RENEW);
+    if (status !== 200) throw new CatalogueError(message, { status });
     return (data as { readonly linkKey: string }).linkKey;
   }
 

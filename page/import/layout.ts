@@ -60,7 +60,8 @@ export class LayoutChoice {
     this.element.hidden = !isSeparated && sheet === null;
     this.#delimiters.hidden = !isSeparated;
     this.#sheets.hidden = sheets.length < 2;
-    this.#sheet.replaceChildren(...sheets.map((name) => make('option', { value: name }, name)));
+    const names = sheet === null || sheets.includes(sheet) ? sheets : [...sheets, sheet]; // it may be a hidden one
+    this.#sheet.replaceChildren(...names.map((name) => make('option', { value: name }, name)));
     this.#sheet.value = sheet ?? '';
     this.element.open ||= this.isOpen || options.sheet !== undefined;
     this.#firstRow.value = options.header ?? (this.isOpen ? '' : 'yes');

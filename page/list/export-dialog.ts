@@ -45,17 +45,17 @@ export class ExportDialog {
     const name = `books${search === undefined ? '' : '-found'}-${today}`;
     const links = Object.entries(FORMATS)
       .filter(([format]) => format !== 'xlsx' || hasWorkbook)
-      .map(([format, text]) => {
-        const close = () => this.#dialog.close();
-        return { format, link: make('a', { download: `${name}.${format}`, click: close }, text) };
-      });
+      .map(([format, text]) => ({ format, link: make('a', { download: `${name}.${format}` }, text) }));
     const last = links.at(-1)?.link;
     last?.classList.add('primary');
     const footer = make('footer', {}, ...links.map(({ link }) => link));
-    this.#content.replaceChildren(make('p', {}, EXPORT.explanation), footer);
+    this.#content.replaceChildren(make('p', {}, hasWorkbook ? EXPORT.explanation : EXPORT.tooMany), footer);
     try {
       const query = queryFrom({ ...search, 'link-key': await this.#session.linkKey() });
-      for (const { format, link } of links) link.href = `books.${format}?${query}`;
+      for (const { format, link } of links) {
+        link.href = `books.${format}?${query}`;
+        link.addEventListener('click', () => this.#dialog.close());
+      }
       last?.focus();
     } catch (error) {
       footer.replaceWith(warning(EXPORT.failed(error instanceof Error ? error.message : `${error}`)));

@@ -10,6 +10,8 @@ export const EXPORT = {
     `Save ${count === undefined ? 'the books' : counted(count, 'book')} found`,
   explanation:
     'Excel and LibreOffice open the workbook; in it, no title becomes a formula, a number or a date. JSON is for other programs. Correct books in a file and import it: its rows change them, unless somebody else has changed them since.',
+  tooMany:
+    'An Excel workbook holds 1,048,575 books at most. CSV is for spreadsheets, JSON for other programs.',
   xlsx: 'Excel workbook',
   csv: 'CSV',
   jsonl: 'JSON Lines',

@@ -39,7 +39,9 @@ async function download({ path }: Exchange, writer: FileWriter, { catalogue }: A
     return fileOf(writer, parseBooks(chunks, ','), close);
   }
   const search = { ...read.search, limit: LARGEST_PAGE };
-  const first = await findPage(catalogue, search); // before the answer begins
+  const first = await catalogue.search(search); // before the answer begins
+  // A file has no room for a remark on books that cannot be found yet.
+  if (first.unindexed > 0) throw new StoreUnavailable('not all books are indexed', 'indexing');
   return fileOf(writer, booksFrom(first, catalogue, search), () => {});
 }
 
@@ -60,15 +62,8 @@ async function* booksFrom(
   catalogue: Catalogue,
   search: Search,
 ): AsyncGenerator<readonly Book[], void, void> {
-  for (let page = first; ; page = await findPage(catalogue, { ...search, after: page.next })) {
+  for (let page = first; ; page = await catalogue.search({ ...search, after: page.next })) {
     yield page.books;
     if (page.next === undefined) return;
   }
-}
-
-/** @throws StoreUnavailable if books cannot be found yet: a file has no room for a remark. */
-async function findPage(catalogue: Catalogue, search: Search): Promise<Page> {
-  const page = await catalogue.search(search);
-  if (page.unindexed > 0) throw new StoreUnavailable('the books of a file are not all indexed', 'indexing');
-  return page;
 }

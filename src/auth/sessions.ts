@@ -1,7 +1,7 @@
 // Owns: the sessions of the librarians' page (rule S1): starting, renewing and verifying them. Both halves of a session are signed,
 // so no process needs a table. The browser keeps one half as a cookie and the page the other as a key, so neither a
-// script of the page nor a program at another port of the host can take a whole session away. The key of links is another
-// second half, which a browser may show and keep: it opens nothing but downloads. Independent of HTTP.
+// script of the page nor a program at another port of the host can take a whole session away. Links have another key, since browsers
+// show and keep them: with the cookie, it opens downloads alone. Independent of HTTP.
 // Does not: end a session before its time. A log-out removes it from the browser; another secret, username or password ends all.
 
 import {

@@ -50,6 +50,7 @@ export async function* unzipped(bytes: AsyncIterable<Uint8Array>): AsyncGenerato
 /** The entries of a ZIP archive, without folders. */
 export class Archive {
   readonly #zip: ZipFile;
+  /** By their names in lower case, since references to them may have another one. */
   readonly #entries: ReadonlyMap<string, Entry>;
 
   private constructor(zip: ZipFile, entries: ReadonlyMap<string, Entry>) {
@@ -72,24 +73,24 @@ export class Archive {
       if (zip.entryCount > MOST_ENTRIES) throw new Error(`it has ${zip.entryCount} entries`);
       const entries = await Array.fromAsync(zip.eachEntry());
       const files = entries.filter(({ fileName }) => !fileName.endsWith('/'));
-      return new Archive(zip, new Map(files.map((entry) => [entry.fileName, entry])));
+      return new Archive(zip, new Map(files.map((entry) => [entry.fileName.toLowerCase(), entry])));
     } catch (error) {
       throw damaged(error);
     }
   }
 
   get names(): readonly string[] {
-    return [...this.#entries.keys()];
+    return Array.from(this.#entries.values(), ({ fileName }) => fileName);
   }
 
   /** Bytes of an entry; 0 if there is none. */
   sizeOf(name: string): number {
-    return this.#entries.get(name)?.uncompressedSize ?? 0;
+    return this.#entries.get(name.toLowerCase())?.uncompressedSize ?? 0;
   }
 
   /** The content of an entry; nothing if there is none. @throws OperatorError when it is damaged, before anything of it. */
   async *read(name: string): AsyncGenerator<Uint8Array, void, void> {
-    const entry = this.#entries.get(name);
+    const entry = this.#entries.get(name.toLowerCase());
     if (entry === undefined) return;
     try {
       assertSize(entry.uncompressedSize, entry.compressedSize);

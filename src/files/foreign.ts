@@ -4,7 +4,7 @@
 
 import { OperatorError } from '../operator-error.ts';
 
-const SPREADSHEET = 'open it in a spreadsheet program, and save it as a workbook (.xlsx)';
+export const SPREADSHEET = 'open it in a spreadsheet program, and save it as a workbook (.xlsx)';
 const REFERENCES = 'open it in a reference manager such as Zotero, and export it as CSV or CSL JSON';
 
 /**
@@ -12,7 +12,7 @@ const REFERENCES = 'open it in a reference manager such as Zotero, and export it
  * and following). Of text, blanks at the beginning are removed.
  */
 const FOREIGN: readonly (readonly [name: string, beginning: RegExp, way: string])[] = [
-  ['an Excel workbook of before 2007', /^\xd0\xcf␑\xe0\xa1\xb1␚\xe1/s, SPREADSHEET],
+  ['an Excel workbook of before 2007, or with a password', /^\xd0\xcf␑\xe0\xa1\xb1␚\xe1/s, SPREADSHEET],
   ['an OpenDocument file', /^PK␃␄.{26}mimetypeapplication\/vnd\.oasis\.opendocument/s, SPREADSHEET],
   ['a PDF', /^%PDF-/, 'copy its table into a spreadsheet, and save that as CSV in UTF-8'],
   ['an SQLite database', /^SQLite format 3␀/, 'export its table of books as CSV'],

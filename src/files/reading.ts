@@ -4,6 +4,7 @@
 // one.
 
 import { FIELD_NAMES } from '../books/book.ts';
+import { InvalidOption } from '../operator-error.ts';
 import { type Field, NoTitleColumn, REFUSED } from './columns.ts';
 import { csv } from './csv.ts';
 import { assertNotForeign, textOfBytes } from './foreign.ts';
@@ -22,6 +23,7 @@ export const FORMATS: readonly Format[] = [csv, jsonArray, jsonLines, workbook];
 export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: ReadingOptions): Promise<Reading> {
   const file = await unpack(bytes, options);
   const { name, table, position } = file;
+  assertFits(options, table !== undefined);
   const input = await TextInput.open(
     file.bytes,
     table ? 'utf-8' : options.encoding,
@@ -47,4 +49,12 @@ export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: Readi
     if (error instanceof NoTitleColumn) input.decoder.damageIn(input.text, 1);
     throw error;
   }
+}
+
+/** @throws InvalidOption if an option is about another kind of file. */
+function assertFits({ format, sheet }: ReadingOptions, isWorkbook: boolean): void {
+  if (isWorkbook && format !== undefined && format !== workbook.name)
+    throw new InvalidOption(`The file is a workbook: leave out --format ${format}.`);
+  if (!isWorkbook && (format === workbook.name || sheet !== undefined))
+    throw new InvalidOption('The file is not a workbook: leave out --format xlsx and --sheet.');
 }

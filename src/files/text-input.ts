@@ -12,9 +12,6 @@ const LONGEST_RECORD = 16 * 1024 * 1024;
  */
 const PIECE = 16 * 1024;
 
-/** Bytes of the first piece, at least. The format of a file shows in these: those of a packed one name its first parts. */
-const FIRST_PIECE = 8 * 1024;
-
 const NOTHING = new Uint8Array();
 const [LF, CR] = [10, 13];
 
@@ -153,12 +150,6 @@ export class TextInput {
 async function* piecesOf(
   chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, void> {
-  let first: Uint8Array | undefined = NOTHING;
-  for await (const chunk of chunks) {
-    const bytes: Uint8Array = first === undefined ? chunk : Buffer.concat([first, chunk]);
-    first = bytes.length < FIRST_PIECE && first !== undefined ? bytes : undefined;
-    for (let at = 0; at < bytes.length && first === undefined; at += PIECE)
-      yield bytes.subarray(at, at + PIECE);
-  }
-  if (first !== undefined) yield first;
+  for await (const bytes of chunks)
+    for (let at = 0; at < bytes.length; at += PIECE) yield bytes.subarray(at, at + PIECE);
 }

@@ -4,12 +4,13 @@ import { InvalidOption, OperatorError } from '../operator-error.ts';
 import { counted } from '../terminal/counted.ts';
 import { Archive, isGzip, isZip, unzipped } from './archive.ts';
 import { csv } from './csv.ts';
-import { assertNotForeign, textOfBytes } from './foreign.ts';
+import { assertNotForeign, SPREADSHEET, textOfBytes } from './foreign.ts';
 import type { Format, ReadingOptions } from './format.ts';
+import { shorten } from './rows.ts';
 import { TextInput } from './text-input.ts';
 import { type Sheet, Workbook } from './workbook-reader.ts';
 
-/** Bytes that show what a file is. */
+/** Bytes that show the format of a file, also of a text. */
 const BEGINNING = 8 * 1024;
 
 /** Files within each other: a workbook in an archive in another one. */
@@ -17,6 +18,9 @@ const DEEPEST = 3;
 
 /** What file systems add to an archive. */
 const HIDDEN = /(?:^|\/)(?:__MACOSX\/|\.|Thumbs\.db$|desktop\.ini$)/;
+
+/** Sheets that a message names. */
+const SHOWN = 30;
 
 /** Several sheets have books, and none is chosen. */
 export class SeveralSheets extends InvalidOption {
@@ -68,13 +72,15 @@ export async function unpack(
   const archive = await Archive.open(all);
   const found = await Workbook.open(archive);
   if (found !== undefined) return tableOf(found, options, count());
+  if (archive.names.includes('[Content_Types].xml'))
+    throw new OperatorError(`The file is of another Office format: ${SPREADSHEET}.`);
   const names = archive.names.filter((one) => !HIDDEN.test(one));
   const [only] = names;
   if (only === undefined || names.length > 1)
     throw new OperatorError(
       `The archive has ${counted(names.length, 'file')}: unpack it, and import the one with the books.`,
     );
-  const part = partOf(count(), archive.sizeOf(only));
+  const part = progressIn(count(), archive.sizeOf(only));
   const inner = await unpack(watched(archive.read(only), part.add), { ...options, name: only }, depth + 1);
   return { ...inner, position: part.position };
 }
@@ -83,7 +89,7 @@ async function tableOf(found: Workbook, options: ReadingOptions, size: number): 
   const shown = found.sheets.filter(({ isHidden }) => !isHidden);
   const sheets = shown.length > 0 ? shown : found.sheets;
   const sheet = await chosen(found, sheets, options);
-  const part = partOf(size, found.sizeOf(sheet));
+  const part = progressIn(size, found.sizeOf(sheet));
   return {
     bytes: found.rows(sheet, part.add),
     name: options.name,
@@ -120,7 +126,7 @@ async function hasBooks(found: Workbook, sheet: Sheet, options: ReadingOptions):
 }
 
 /** How many bytes of a file were read, of which a part is read that has another size. */
-function partOf(size: number, whole: number) {
+function progressIn(size: number, whole: number) {
   let read = 0;
   const add = (bytes: number) => {
     read += bytes;
@@ -159,4 +165,8 @@ async function peek(bytes: AsyncIterable<Uint8Array>) {
 }
 
 const namesOf = (sheets: readonly Sheet[]) => sheets.map(({ name }) => name);
-const listOf = (names: readonly string[]) => names.map((name) => `"${name}"`).join(', ');
+const listOf = (names: readonly string[]) =>
+  `${names
+    .slice(0, SHOWN)
+    .map((name) => `"${shorten(name)}"`)
+    .join(', ')}${names.length > SHOWN ? ', …' : ''}`;

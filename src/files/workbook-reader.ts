@@ -1,6 +1,6 @@
 // Owns: reading a workbook (.xlsx: ECMA-376, Office Open XML): its sheets, and the rows of one as CSV, in which a text is quoted and a
 // number is not.
-// Does not: calculate. A formula counts by the value that it was saved with, else as its text, so that nobody takes it for nothing.
+// Does not: calculate. A formula without its value is read as its text: it is not an empty cell.
 
 import { posix } from 'node:path';
 import { quoted } from '../books/line.ts';
@@ -8,15 +8,13 @@ import { OperatorError } from '../operator-error.ts';
 import type { Archive } from './archive.ts';
 import { attributeOf, Damage, type XmlHandlers, XmlReader } from './xml.ts';
 
-/** The largest numbers of rows and columns in Excel and LibreOffice. */
+/** Rows of a sheet in Excel and LibreOffice; and columns: no table of books is wider. */
 const ROWS = 1_048_576;
-const COLUMNS = 16_384;
+const COLUMNS = 1000;
 
-/** Columns up to which a row has all fields, since programs leave out empty cells at its end. */
-const PADDED = 256;
-
-/** Characters of all texts that cells share. */
-const SHARED = 96 * 1024 * 1024;
+/** Sheets of a workbook, and bytes of all texts that its cells share. */
+const SHEETS = 1000;
+const SHARED = 128 * 1024 * 1024;
 
 /** The first day of the two calendars, and the day that never was, 29 February 1900, before which the first is one day off. */
 const [DAY, EPOCH, EPOCH_OF_1904, LEAP] = [86_400_000, Date.UTC(1899, 11, 30), Date.UTC(1904, 0, 1), 60];
@@ -35,7 +33,7 @@ export interface Sheet {
 
 /** What a cell needs that its sheet does not have. */
 interface Surroundings {
-  readonly shared: readonly string[];
+  readonly shared: SharedTexts;
   /** Whether a style shows a date. */
   readonly dates: readonly boolean[];
   readonly epoch: number;
@@ -57,16 +55,19 @@ export class Workbook {
     const path = (await relationsOf(archive, '')).find(({ type }) => type === 'officeDocument')?.target;
     if (path === undefined || !path.endsWith('.xml')) return undefined;
     const relations = await relationsOf(archive, path);
+    const parts = new Map(relations.map(({ id, type, target }) => [id, type === 'worksheet' ? target : '']));
     const sheets: Sheet[] = [];
     let epoch = EPOCH;
     await readPart(archive, path, {
       open(name, attributes) {
         const read = (attribute: string) => attributeOf(attributes, attribute);
         if (name === 'workbookPr' && isOn(read('date1904'))) epoch = EPOCH_OF_1904;
-        if (name !== 'sheet') return;
-        const found = relations.find(({ id, type }) => id === read('id') && type === 'worksheet');
+        const part = name === 'sheet' && parts.get(read('id'));
+        if (!part) return; // it may be a chart
+        parts.delete(read('id')); // a part is one sheet
         const isHidden = (read('state') ?? 'visible') !== 'visible';
-        if (found) sheets.push({ name: read('name') ?? '', isHidden, path: found.target });
+        sheets.push({ name: read('name') ?? '', isHidden, path: part });
+        if (sheets.length > SHEETS) throw new Damage(`it has more than ${SHEETS} sheets`);
       },
     });
     if (sheets.length === 0) return undefined;
@@ -131,6 +132,7 @@ class Runs {
 class RowReader {
   readonly #around: Surroundings;
   #lines = '';
+  #isInTable = false;
   #row = 0;
   #width = 0;
   /** The fields of the row that is being read, by their columns. */
@@ -154,6 +156,8 @@ class RowReader {
   }
 
   open(name: string, attributes: Readonly<Record<string, string>>): void {
+    if (name === 'sheetData') this.#isInTable = true;
+    if (!this.#isInTable) return;
     if (name === 'row') this.#beginRow(Number(attributes.r ?? this.#row + 1));
     else if (name === 'c') this.#beginCell(attributes);
     this.#runs.open(name);
@@ -164,10 +168,12 @@ class RowReader {
   }
 
   close(name: string): void {
+    if (name === 'sheetData') this.#isInTable = false;
+    if (!this.#isInTable) return;
     const text = this.#runs.close(name);
     if (name === 'v') this.#value = text;
     else if (name === 'f') this.#formula = text;
-    else if (name === 'c') this.#fields[this.#column - 1] = this.#field();
+    else if (name === 'c') this.#endCell();
     else if (name === 'row') this.#endRow();
   }
 
@@ -180,15 +186,14 @@ class RowReader {
   }
 
   #endRow(): void {
-    this.#width = Math.min(PADDED, Math.max(this.#width, this.#fields.length));
-    const length = Math.max(this.#width, this.#fields.length);
-    this.#lines += `${Array.from({ length }, (_, index) => this.#fields[index] ?? '').join()}\n`;
+    // Programs leave out empty cells at the end of a row.
+    this.#width = Math.max(this.#width, this.#fields.length);
+    this.#lines += `${Array.from({ length: this.#width }, (_, index) => this.#fields[index] ?? '').join()}\n`;
   }
 
   #beginCell({ r: place, t: type = 'n', s: style = '0' }: Readonly<Record<string, string>>): void {
     const column = place === undefined ? this.#column + 1 : columnOf(place);
-    if (!(column > this.#column && column <= COLUMNS))
-      throw new Damage(`row ${this.#row} has a cell ${place}`);
+    if (!(column > this.#column)) throw new Damage(`row ${this.#row} has a cell ${place}`);
     this.#column = column;
     this.#type = type;
     this.#isDate = this.#around.dates[Number(style)] ?? false;
@@ -197,22 +202,49 @@ class RowReader {
     this.#runs = new Runs();
   }
 
+  #endCell(): void {
+    const field = this.#field();
+    if (field === '') return;
+    if (this.#column > COLUMNS) throw new Damage(`row ${this.#row} has more than ${COLUMNS} columns`);
+    this.#fields[this.#column - 1] = field;
+  }
+
   #field(): string {
-    const value = this.#value;
+    const value = this.#value === '' && this.#type !== 'str' ? undefined : this.#value;
     if (this.#type === 'inlineStr') return quoted(unescaped(this.#runs.all));
-    if (value === undefined) return this.#formula === undefined ? '' : quoted(`=${this.#formula}`);
-    if (this.#type === 's') return quoted(this.#sharedText(Number(value)));
+    if (value === undefined) return this.#formula === undefined ? '' : quoted(`=${this.#formula || '…'}`);
+    if (this.#type === 's') return quoted(unescaped(this.#around.shared.at(Number(value))));
     if (this.#type === 'str') return quoted(unescaped(value));
-    if (this.#type === 'b') return value === '1' ? 'TRUE' : 'FALSE';
+    if (this.#type === 'b') return isOn(value) ? 'TRUE' : 'FALSE';
     const number = value.trim() === '' ? Number.NaN : Number(value);
     if (this.#type !== 'n' || !Number.isFinite(number)) return quoted(value);
     return (this.#isDate ? dateOf(number, this.#around.epoch) : undefined) ?? `${number}`;
   }
+}
 
-  #sharedText(index: number): string {
-    const text = this.#around.shared[index];
-    if (text === undefined) throw new Damage(`row ${this.#row} has a text that is missing`);
-    return text;
+/** Texts outside the heap of JavaScript, which a large file would fill. */
+class SharedTexts {
+  #bytes = Buffer.alloc(64 * 1024);
+  /** Where each text ends. */
+  readonly #ends: number[] = [];
+
+  /** @throws OperatorError when all texts together are too long. */
+  add(text: string): void {
+    const start = this.#ends.at(-1) ?? 0;
+    const end = start + Buffer.byteLength(text);
+    if (end > SHARED)
+      throw new OperatorError('The workbook has more than 128 MiB of text: save it as CSV in UTF-8.');
+    if (end > this.#bytes.length)
+      this.#bytes = Buffer.concat([this.#bytes], Math.max(end, 2 * this.#bytes.length));
+    this.#bytes.write(text, start);
+    this.#ends.push(end);
+  }
+
+  /** @throws Damage if there is no such text. */
+  at(index: number): string {
+    const end = this.#ends[index];
+    if (end === undefined) throw new Damage(`there is no text ${index}`);
+    return this.#bytes.toString('utf8', this.#ends[index - 1] ?? 0, end);
   }
 }
 
@@ -232,7 +264,10 @@ function dateOf(serial: number, epoch: number): string | undefined {
 /** A text with the signs that XML cannot have (ST_Xstring): `_x000D_`. */
 function unescaped(text: string): string {
   if (!text.includes('_x')) return text;
-  return text.replaceAll(/_x([\dA-Fa-f]{4})_/g, (_, code) => String.fromCharCode(Number.parseInt(code, 16)));
+  const own = text.replaceAll(/_x([\dA-Fa-f]{4})_/g, (_, code) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  );
+  return own.isWellFormed() ? own : text;
 }
 
 function isOn(value: string | undefined): boolean {
@@ -252,12 +287,8 @@ async function relationsOf(archive: Archive, path: string): Promise<readonly Rel
   await readPart(archive, posix.join(dir, '_rels', `${base}.rels`), {
     open(name, { Id, Type = '', Target = '' }) {
       if (name !== 'Relationship') return;
-      const target = posix.join(
-        '/',
-        dir,
-        Target.startsWith('/') ? posix.relative(`/${dir}`, Target) : Target,
-      );
-      relations.push({ id: Id, type: posix.basename(Type), target: target.slice(1) });
+      const target = posix.resolve('/', dir, Target).slice(1);
+      relations.push({ id: Id, type: posix.basename(Type), target });
     },
   });
   return relations;
@@ -285,10 +316,9 @@ async function datesOf(archive: Archive, path: string): Promise<readonly boolean
 }
 
 /** The texts that the cells share. @throws OperatorError when they are too long. */
-async function sharedOf(archive: Archive, path: string): Promise<readonly string[]> {
-  const texts: string[] = [];
+async function sharedOf(archive: Archive, path: string): Promise<SharedTexts> {
+  const texts = new SharedTexts();
   let runs = new Runs();
-  let length = 0;
   await readPart(archive, path, {
     open(name) {
       if (name === 'si') runs = new Runs();
@@ -297,11 +327,7 @@ async function sharedOf(archive: Archive, path: string): Promise<readonly string
     text: (text) => runs.text(text),
     close(name) {
       runs.close(name);
-      if (name !== 'si') return;
-      length += runs.all.length;
-      if (length > SHARED)
-        throw new OperatorError('The workbook has more than 96 million characters: save it as CSV in UTF-8.');
-      texts.push(Buffer.from(unescaped(runs.all)).toString()); // a copy, without the piece of XML that it is a part of
+      if (name === 'si') texts.add(runs.all);
     },
   });
   return texts;

@@ -11,7 +11,7 @@ import { ETAG } from './columns.ts';
 /** A format cannot hold a book. The message says which and why, for people. */
 export class BeyondFormat extends Error {}
 
-export const TYPE = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
+export const WORKBOOK_TYPE = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
 
 /** Rows of a sheet, and UTF-16 code units of a cell, in Excel and LibreOffice. */
 const ROWS = 1_048_576;
@@ -45,7 +45,7 @@ const PARTS = {
   '_rels/.rels': `<Relationships xmlns="${PACKAGE}/relationships"><Relationship Id="rId1" Type="${OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
   'xl/workbook.xml': `<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets><sheet name="Books" sheetId="1" r:id="rId1"/></sheets></workbook>`,
   'xl/_rels/workbook.xml.rels': `<Relationships xmlns="${PACKAGE}/relationships"><Relationship Id="rId1" Type="${OFFICE}/worksheet" Target="worksheets/sheet1.xml"/><Relationship Id="rId2" Type="${OFFICE}/styles" Target="styles.xml"/></Relationships>`,
-  'xl/styles.xml': `<styleSheet xmlns="${MAIN}"><fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts><fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills><borders count="1"><border/></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="3"><xf xfId="0"/><xf numFmtId="49" applyNumberFormat="1" xfId="0"/><xf fontId="1" applyFont="1" xfId="0"/></cellXfs></styleSheet>`,
+  'xl/styles.xml': `<styleSheet xmlns="${MAIN}"><fonts count="2"><font><sz val="11"/><name val="Calibri"/></font><font><b/><sz val="11"/><name val="Calibri"/></font></fonts><fills count="2"><fill><patternFill patternType="none"/></fill><fill><patternFill patternType="gray125"/></fill></fills><borders count="1"><border/></borders><cellStyleXfs count="1"><xf/></cellStyleXfs><cellXfs count="3"><xf xfId="0"/><xf numFmtId="49" applyNumberFormat="1" xfId="0"/><xf fontId="1" applyFont="1" xfId="0"/></cellXfs><cellStyles count="1"><cellStyle name="Normal" xfId="0" builtinId="0"/></cellStyles></styleSheet>`,
 };
 
 const isText = (name: string) => name !== 'id' && name !== 'year';
@@ -120,7 +120,7 @@ function textCell(text: string, index: number, row: number, style: number): stri
 }
 
 /** Signs that XML cannot have, or would change, and texts that look like such a sign: `_x000D_` (ST_Xstring). */
-const UNWRITABLE = /[^\t\n -\ufffd]|_(?=x[\dA-Fa-f]{4}_)/g;
+const UNWRITABLE = /[^\t\n -\ufffd]|_(?=x[\dA-Fa-f]{4}(?:_|[^\t\n -\ufffd]))/g;
 
 function escaped(text: string): string {
   return text

@@ -4,7 +4,7 @@ import { type Book, FIELD_NAMES } from '../books/book.ts';
 import { tagOf } from '../books/condition.ts';
 import { asCsvFields, quoted } from '../books/line.ts';
 import { ETAG } from './columns.ts';
-import { TYPE, writeWorkbook } from './workbook-writer.ts';
+import { WORKBOOK_TYPE, writeWorkbook } from './workbook-writer.ts';
 
 export interface FileWriter {
   /** The media type of a file. */
@@ -47,7 +47,7 @@ export const WRITERS: ReadonlyMap<unknown, FileWriter> = new Map([
       book: (book, etag) => `${asJson(book, etag)}\n`,
     }),
   ],
-  ['xlsx', { type: TYPE, write: writeWorkbook }],
+  ['xlsx', { type: WORKBOOK_TYPE, write: writeWorkbook }],
 ]);
 
 function textWriter(type: string, { before, between, after, book }: Layout): FileWriter {
@@ -57,6 +57,7 @@ function textWriter(type: string, { before, between, after, book }: Layout): Fil
       yield before;
       let start = '';
       for await (const books of batches) {
+        if (books.length === 0) continue;
         yield start + books.map((one) => book(one, `"${tagOf(one)}"`)).join(between);
         start = between;
       }

@@ -1,10 +1,13 @@
 // Owns: reading XML piece by piece, with names without their prefixes.
-// Does not: know any entity but the five of XML, follow a document type, or keep a text or a tag that does not end.
+// Does not: read any entity but the five of XML, follow a document type, or keep a text, a tag or open tags without end.
 
 import { SaxesParser } from 'saxes';
 
 /** Characters without the end of a tag or of a text. */
 const LONGEST = 4 * 1024 * 1024;
+
+/** Open tags at one place. */
+const DEEPEST = 100;
 
 /** The content is not as its format says. The message ends a sentence. */
 export class Damage extends Error {}
@@ -22,6 +25,7 @@ export class XmlReader {
   readonly #parser = new SaxesParser({ xmlns: false, position: false });
   readonly #decoder = new TextDecoder('utf-8', { fatal: true });
   #waiting = 0;
+  #depth = 0;
 
   constructor(handlers: XmlHandlers) {
     const text = (part: string) => handlers.text(part);
@@ -30,12 +34,15 @@ export class XmlReader {
     });
     this.#parser.on('opentag', ({ name, attributes }) => {
       this.#waiting = 0;
+      this.#depth += 1;
+      if (this.#depth > DEEPEST) throw new Damage('its tags are nested too deeply');
       handlers.open(localName(name), attributes);
     });
     this.#parser.on('text', text);
     this.#parser.on('cdata', text);
     this.#parser.on('closetag', ({ name }) => {
       this.#waiting = 0;
+      this.#depth -= 1;
       handlers.close(localName(name));
     });
     this.#parser.on('doctype', () => {

@@ -180,7 +180,7 @@ export class Summary {
           ? null
           : { name: refusedName(name ?? undefined, format), before, between, after },
       file: {
-        ...{ format: format.name, encoding, delimiter: delimiter ?? null, sheet, sheets },
+        ...{ format: format.name, encoding, delimiter: delimiter ?? null, sheet, sheets: narrow(sheets) },
         names: narrow(names),
         first: first.map(narrow),
         header: options.header !== 'no',

@@ -2,6 +2,8 @@
 // rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
 import type { Times } from '../../src/times.ts';
@@ -10,7 +12,15 @@ import { booksOf, exportOf, fill, manyBooks } from '../support/books.ts';
 import { bare, Connection, readEnvelope, request } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { compose } from '../support/raw-requests.ts';
-import { pageOf, type RunningService, SQLITE, STORES, startTestService } from '../support/service.ts';
+import {
+  pageOf,
+  type RunningService,
+  SQLITE,
+  STORES,
+  startServiceProcess,
+  startTestService,
+  temporaryFolder,
+} from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -19,6 +29,7 @@ const TYPES = {
   csv: 'text/csv; charset=utf-8',
   json: 'application/json; charset=utf-8',
   jsonl: 'application/jsonl; charset=utf-8',
+  xlsx: 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
 };
 const FORMATS = Object.keys(TYPES) as (keyof typeof TYPES)[];
 
@@ -37,10 +48,11 @@ for (const { name, freshUrl } of STORES) {
       for (const books of [[], BOOKS]) {
         const service = await start(context, await freshUrl(), books);
         for (const format of FORMATS) {
-          const { stdout } = await runCommand(['export', '--format', format], { DB_URL: service.dbUrl });
+          const file = join(temporaryFolder(), `books.${format}`);
+          assert.equal((await runCommand(['export', file], { DB_URL: service.dbUrl })).code, 0);
           const answer = await get(service, `/books.${format}`);
           assert.equal(answer.status, 200);
-          assertSame(await answer.text(), stdout);
+          assert.ok(Buffer.from(await answer.arrayBuffer()).equals(readFileSync(file)), format);
           for (const { headers } of [answer, await get(service, `/books.${format}`, undefined, 'HEAD')]) {
             const {
               date,
@@ -111,6 +123,21 @@ for (const { name, freshUrl } of STORES) {
     });
   });
 }
+
+test('X1: the connection breaks where a workbook cannot hold a book, and the log says why', async (context) => {
+  const dbUrl = await SQLITE.freshUrl();
+  await fill(dbUrl, [{ id: 7, title: 'x'.repeat(32_768), author: '', year: 0 }]);
+  const service = await startServiceProcess(dbUrl);
+  context.after(() => service.stop());
+  const { body } = await get(service, '/books.xlsx');
+  await assert.rejects(Array.fromAsync(body ?? []), { message: 'terminated' });
+  const broken = () => service.log.find((line) => line.includes('a download broke off'));
+  await waitUntil(() => broken() !== undefined);
+  assert.match(
+    `${broken()}`,
+    /the title of book 7 is longer than 32767 characters, the most that a cell holds/,
+  );
+});
 
 test('X3: the key of a link opens downloads with its cookie, and nothing else', async (context) => {
   const service = await start(context, await SQLITE.freshUrl(), BOOKS.slice(0, 2));

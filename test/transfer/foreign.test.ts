@@ -12,7 +12,9 @@ const LEADER = '00714cam a2200205 a 4500';
 const SPREADSHEET = 'open it in a spreadsheet program, and save it as a workbook (.xlsx).';
 /** Bytes, each as a character. */
 const FOREIGN: Readonly<Record<string, readonly string[]>> = {
-  [`an Excel workbook of before 2007: ${SPREADSHEET}`]: ['\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0'],
+  [`an Excel workbook of before 2007, or with a password: ${SPREADSHEET}`]: [
+    '\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0',
+  ],
   [`an OpenDocument file: ${SPREADSHEET}`]: [
     packed('mimetypeapplication/vnd.oasis.opendocument.spreadsheetPK'),
   ],

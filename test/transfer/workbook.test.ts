@@ -34,8 +34,9 @@ describe('a workbook is read', () => {
       <row r="7"><c r="B7" t="b"><v>1</v></c><c r="E7" s="3"><v>1.9E3</v></c></row>
       <row r="8"><c r="B8" t="s"><v>5</v></c><c r="E8" t="d"><v>1997-05-03T00:00:00</v></c></row>
       <row r="9"><c r="B9" s="1"/><c r="C9" s="1"/></row>
-      <row r="10"><c r="B10"><f>CONCAT(C1)</f></c><c r="E10" s="1"><v>-21550</v></c></row>
-      <row r="11"><c r="B11" t="str"><v>Emma</v></c><c r="E11" t="e"><v>#N/A</v></c><c r="F11"><v>7</v></c></row>`;
+      <row r="10"><c r="B10"><f>CONCAT(C1)</f><v/></c><c r="C10" t="s"><v/></c><c r="E10" s="1"><v>-21550</v></c></row>
+      <row r="11"><c r="B11" t="str"><v>Emma</v></c><c r="E11" t="e"><v>#N/A</v></c><c r="F11"><v>7</v></c></row>
+      <row r="12"><c r="B12"><f t="shared" si="0"/></c><c r="C12" t="inlineStr"><is><t>_xD800_</t></is></c><c r="E12" t="b"><v>true</v></c><c r="XFD12" s="1"/></row>`;
     const file = await workbookOf(rows, { shared: shared.join(''), styles });
     for (const size of PIECE_SIZES) {
       const found = await read(file, { name: 'a.xlsx' }, [size]);
@@ -47,7 +48,10 @@ describe('a workbook is read', () => {
         '8 a\r\nb_x0041_//1997',
         '10 =CONCAT(C1)//1840',
       ]);
-      assert.deepEqual(refusalsOf(found), ['11 has 6 fields, the header has 5']);
+      assert.deepEqual(refusalsOf(found), [
+        '11 has 6 fields, the header has 5',
+        '12 Year "TRUE" cannot be read as a year',
+      ]);
       assert.deepEqual([found.reading.sheet, found.reading.sheets], ['Books', ['Books']]);
     }
   });
@@ -56,10 +60,11 @@ describe('a workbook is read', () => {
     const rows = `<x:row><x:c t="inlineStr"><x:is><x:t>My books, all of them,&#10;and more</x:t></x:is></x:c></x:row>
       <x:row><x:c t="inlineStr"><x:is><x:t>Title</x:t></x:is></x:c><x:c t="inlineStr"><x:is><x:t><![CDATA[Ye]]>ar</x:t></x:is></x:c></x:row>
       <x:row><x:c t="inlineStr"><x:is><x:t>Emma, in&#10;two lines</x:t></x:is></x:c><x:c s="1"><x:v>34149</x:v></x:c></x:row>`;
-    const sheet = `<x:worksheet xmlns:x="urn:a"><x:sheetData>${rows}</x:sheetData></x:worksheet>`;
+    const sheet = `<x:worksheet xmlns:x="urn:a"><x:sheetData>${rows}</x:sheetData><x:controls><y:row>7</y:row></x:controls></x:worksheet>`;
     const styles = '<cellXfs><xf/><xf numFmtId="14"/></cellXfs>';
     const settings = '<workbookPr date1904="1"/>';
-    const file = await archiveOf(partsOf({ Books: sheet }, { styles, settings }));
+    const { 'xl/workbook.xml': main = '', ...parts } = partsOf({ Books: sheet }, { styles, settings });
+    const file = await archiveOf({ ...parts, 'XL/Workbook.xml': main });
     const found = await read(file);
     assert.deepEqual(inShort(found), ['3 Emma, in\ntwo lines//1997']);
     assert.equal(found.reading.above, '"My books, all of them,\nand more"\n');
@@ -107,6 +112,13 @@ describe('the sheet of a workbook', () => {
       message: 'There is no sheet "b": the sheets are "A", "B".',
     });
     await assert.rejects(titles({ A: NOTES, B: NOTES }), OperatorError);
+    await assert.rejects(titles({ A: one }, { format: 'json' }), {
+      message: 'The file is a workbook: leave out --format json.',
+    });
+    for (const options of [{ format: 'xlsx' }, { sheet: 'A' }])
+      await assert.rejects(read('title\nEmma\n', options), {
+        message: 'The file is not a workbook: leave out --format xlsx and --sheet.',
+      });
   });
 
   test('M3: is named in the report; a check takes the first one with books, an import none', async (context) => {
@@ -156,6 +168,8 @@ const TEXTS = [
     '\r',
     '\u0001\u001f',
     '_x0041_',
+    '_x0041\r\n',
+    '_x0041\u0001',
     '_x000D_',
     '<b>&amp;"',
     ' blanks ',
@@ -253,7 +267,8 @@ describe('a file is refused in one sentence', () => {
       '<row r="2"/><row r="2"/>',
       '<row r="1048577"/>',
       '<row r="a"/>',
-      '<row><c r="XFE1"/></row>',
+      '<row><c r="XFD1"><v>1</v></c></row>',
+      '<a>'.repeat(101) + '</a>'.repeat(101),
       '<row><c r="B1"/><c r="A1"/></row>',
       '<row><c t="s"><v>9</v></c></row>',
       '<row>&nope;</row>',
@@ -275,6 +290,10 @@ describe('a file is refused in one sentence', () => {
       /^The archive has 2 files: unpack it/,
     );
     await refuse(await archiveOf({ 'a/.b': '' }), /^The archive has 0 files: unpack it/);
+    await refuse(
+      await archiveOf({ '[Content_Types].xml': '', 'a.bin': '' }),
+      /^The file is of another Office format: open it in/,
+    );
     let deep = Buffer.from('title\nEmma\n');
     for (let depth = 0; depth < 4; depth += 1) deep = gzipSync(deep);
     await refuse(deep, /^The file has archives within archives: unpack it\.$/);
@@ -300,7 +319,7 @@ function rowsOf(books: readonly Book[]): string {
   const escaped = (text: string) =>
     text
       .replaceAll(/[&<>]/g, (sign) => `${signs[sign]}`)
-      .replaceAll(/_(?=x[0-9A-F]{4}_)/g, '_x005F_')
+      .replaceAll(/_(?=x[0-9A-F]{4}(?:_|[^ -\ufffd\t\n]))/g, '_x005F_')
       .replaceAll(
         /[^ -\ufffd\t\n]/g,
         (sign) => `_x${sign.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}_`,
