@@ -224,18 +224,21 @@ class RowReader {
 
 /** Texts outside the heap of JavaScript, which a large file would fill. */
 class SharedTexts {
-  #bytes = Buffer.alloc(64 * 1024);
+  readonly #bytes: Buffer;
   /** Where each text ends. */
   readonly #ends: number[] = [];
+
+  /** @param size bytes of the texts at most. The system has memory only for those that are written. */
+  constructor(size: number) {
+    this.#bytes = Buffer.allocUnsafeSlow(Math.min(size, SHARED));
+  }
 
   /** @throws OperatorError when all texts together are too long. */
   add(text: string): void {
     const start = this.#ends.at(-1) ?? 0;
     const end = start + Buffer.byteLength(text);
-    if (end > SHARED)
-      throw new OperatorError('The workbook has more than 128 MiB of text: save it as CSV in UTF-8.');
     if (end > this.#bytes.length)
-      this.#bytes = Buffer.concat([this.#bytes], Math.max(end, 2 * this.#bytes.length));
+      throw new OperatorError('The workbook has more than 128 MiB of text: save it as CSV in UTF-8.');
     this.#bytes.write(text, start);
     this.#ends.push(end);
   }
@@ -317,7 +320,7 @@ async function datesOf(archive: Archive, path: string): Promise<readonly boolean
 
 /** The texts that the cells share. @throws OperatorError when they are too long. */
 async function sharedOf(archive: Archive, path: string): Promise<SharedTexts> {
-  const texts = new SharedTexts();
+  const texts = new SharedTexts(archive.sizeOf(path));
   let runs = new Runs();
   await readPart(archive, path, {
     open(name) {
