@@ -60,7 +60,7 @@ describe('a workbook is read', () => {
     const rows = `<x:row><x:c t="inlineStr"><x:is><x:t>My books, all of them,&#10;and more</x:t></x:is></x:c></x:row>
       <x:row><x:c t="inlineStr"><x:is><x:t>Title</x:t></x:is></x:c><x:c t="inlineStr"><x:is><x:t><![CDATA[Ye]]>ar</x:t></x:is></x:c></x:row>
       <x:row><x:c t="inlineStr"><x:is><x:t>Emma, in&#10;two lines</x:t></x:is></x:c><x:c s="1"><x:v>34149</x:v></x:c></x:row>`;
-    const sheet = `<x:worksheet xmlns:x="urn:a"><x:sheetData>${rows}</x:sheetData><x:controls><y:row>7</y:row></x:controls></x:worksheet>`;
+    const sheet = `<x:worksheet xmlns:x="urn:a"><x:sheetData>${rows}</x:sheetData><x:controls><y:row r="0">7</y:row></x:controls></x:worksheet>`;
     const styles = '<cellXfs><xf/><xf numFmtId="14"/></cellXfs>';
     const settings = '<workbookPr date1904="1"/>';
     const { 'xl/workbook.xml': main = '', ...parts } = partsOf({ Books: sheet }, { styles, settings });
