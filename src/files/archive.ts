@@ -113,5 +113,6 @@ function assertSize(unpacked: number, packed: number): void {
 
 function damaged(error: unknown): OperatorError {
   if (error instanceof OperatorError) return error;
-  return new OperatorError(`The file is damaged (${(error as Error).message}): save it again.`);
+  const reason = (error as Error).message.replace(/\.$/, '');
+  return new OperatorError(`The file is damaged (${reason}): save it again.`);
 }
