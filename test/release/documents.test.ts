@@ -293,3 +293,8 @@ test('docs/postgresql.md: its URLs are valid, and a role with few rights serves 
   await executeAll(urlOf('catalogue'), blockOf('docs/postgresql.md', 'grant select'));
   await assertServes({ DB_URL: urlOf('catalogue_service') });
 });
+
+test('docs/verify.md: the command prints its report', async () => {
+  const place = await new Place().start();
+  assert.match(await place.run(blockOf('docs/verify.md', 'verify http://127.0.0.1:8080\n')), /^ {2}passed /m);
+});
