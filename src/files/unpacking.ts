@@ -17,7 +17,7 @@ const BEGINNING = 8 * 1024;
 const DEEPEST = 3;
 
 /** What file systems add to an archive. */
-const HIDDEN = /(?:^|\/)(?:__MACOSX\/|\.|Thumbs\.db$|desktop\.ini$)/;
+const HIDDEN = /(?:^|\/)(?:__MACOSX\/|\.[^/]|Thumbs\.db$|desktop\.ini$)/;
 
 /** Sheets that a message names. */
 const SHOWN = 30;

@@ -63,8 +63,8 @@ export class Workbook {
         const read = (attribute: string) => attributeOf(attributes, attribute);
         if (name === 'workbookPr' && isOn(read('date1904'))) epoch = EPOCH_OF_1904;
         const part = name === 'sheet' && parts.get(read('id'));
-        if (!part) return; // it may be a chart
-        parts.delete(read('id')); // a part is one sheet
+        // It may be a chart. Two sheets of one part would cost twice what the file has.
+        if (!part || sheets.some((other) => other.path === part)) return;
         const isHidden = (read('state') ?? 'visible') !== 'visible';
         sheets.push({ name: read('name') ?? '', isHidden, path: part });
         if (sheets.length > SHEETS) throw new Damage(`it has more than ${SHEETS} sheets`);
