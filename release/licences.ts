@@ -30,6 +30,9 @@ function licencesOfLibrary(folder: string, paths: readonly string[]): string {
   const own = globSync('{LICENSE,LICENCE,license,NOTICE}*', { cwd: join(ROOT, folder) })
     .sort()
     .map((file) => read(join(folder, file)));
+  // A library may have it in its repository alone.
+  const ofRepository = `release/licences/${name}.txt`;
+  if (own.length === 0 && existsSync(join(ROOT, ofRepository))) own.push(read(ofRepository));
   if (own.length === 0) {
     const [section] = /^#+ licen[cs]e$.*/ims.exec(read(join(folder, 'README.md'))) ?? [];
     if (section === undefined) throw new Error(`${folder} has no text of its licence.`);
