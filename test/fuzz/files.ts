@@ -72,7 +72,7 @@ const PROMISES: readonly Promised[] = [
 /** UTF-16 is read like UTF-8, of which only the sizes and what is invalid differ. */
 async function inUtf16(content: Buffer, found: Found, options: Options): Promise<void> {
   const text = content.toString();
-  if (!Buffer.from(text).equals(content) || text.startsWith('\0')) return; // with NUL behind it, the mark is that of UTF-32
+  if (!Buffer.from(text).equals(content) || /^\ufeff?\0/.test(text)) return; // with NUL behind it, the mark is that of UTF-32
   const marked = Buffer.from(text.startsWith('\uFEFF') ? text : `\uFEFF${text}`, 'utf16le');
   assertSameOutcome(await read(marked, options, 3), found, 'the file in UTF-16LE');
   assertSameOutcome(await read(Buffer.from(marked).swap16(), options, 5), found, 'in UTF-16BE');
