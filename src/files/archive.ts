@@ -52,6 +52,8 @@ export class Archive {
   readonly #zip: ZipFile;
   /** By their names in lower case, since references to them may have another one. */
   readonly #entries: ReadonlyMap<string, Entry>;
+  /** Those whose checksum is right. */
+  readonly #checked = new Set<Entry>();
 
   private constructor(zip: ZipFile, entries: ReadonlyMap<string, Entry>) {
     this.#zip = zip;
@@ -83,24 +85,29 @@ export class Archive {
     return Array.from(this.#entries.values(), ({ fileName }) => fileName);
   }
 
-  /** Bytes of an entry; 0 if there is none. */
+  /** Bytes of an entry; 0 for a name that the archive lacks. */
   sizeOf(name: string): number {
     return this.#entries.get(name.toLowerCase())?.uncompressedSize ?? 0;
   }
 
-  /** The content of an entry; nothing if there is none. @throws OperatorError when it is damaged, before anything of it. */
+  /** The content of an entry; nothing for a name that the archive lacks. @throws OperatorError when it is damaged, before anything of it. */
   async *read(name: string): AsyncGenerator<Uint8Array, void, void> {
     const entry = this.#entries.get(name.toLowerCase());
     if (entry === undefined) return;
     try {
       assertSize(entry.uncompressedSize, entry.compressedSize);
-      let sum = 0;
-      for await (const piece of await this.#zip.openReadStreamPromise(entry)) sum = crc32(piece, sum);
-      if (sum !== entry.crc32) throw new Error(`the checksum of ${name} is wrong`);
+      if (!this.#checked.has(entry)) await this.#check(entry);
       yield* await this.#zip.openReadStreamPromise(entry);
     } catch (error) {
       throw damaged(error);
     }
+  }
+
+  async #check(entry: Entry): Promise<void> {
+    let sum = 0;
+    for await (const piece of await this.#zip.openReadStreamPromise(entry)) sum = crc32(piece, sum);
+    if (sum !== entry.crc32) throw new Error(`the checksum of ${entry.fileName} is wrong`);
+    this.#checked.add(entry);
   }
 }
 
