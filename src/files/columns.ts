@@ -235,10 +235,15 @@ function plain(name: string): string {
 
 /** The end of a sentence that names columns. */
 export function list(names: readonly string[]): string {
+  return `the columns are ${inShort(names)}.`;
+}
+
+/** Such as `A, B and 3 more`. */
+export function inShort(names: readonly string[]): string {
   const shown = names.slice(0, SHOWN).map((name) => {
     const plainText = name.slice(0, SHOWN_LENGTH).replaceAll(/\p{Cc}+/gu, ' ');
     return name.length > SHOWN_LENGTH ? `${plainText}…` : plainText;
   });
   const more = names.length > SHOWN ? ` and ${names.length - SHOWN} more` : '';
-  return `the columns are ${shown.join(', ')}${more}.`;
+  return `${shown.join(', ')}${more}`;
 }

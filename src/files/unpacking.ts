@@ -3,10 +3,10 @@
 import { InvalidOption, OperatorError } from '../operator-error.ts';
 import { counted } from '../terminal/counted.ts';
 import { Archive, isGzip, isZip, unzipped } from './archive.ts';
+import { inShort } from './columns.ts';
 import { csv } from './csv.ts';
 import { assertNotForeign, SPREADSHEET, textOfBytes } from './foreign.ts';
 import type { Format, ReadingOptions } from './format.ts';
-import { shorten } from './rows.ts';
 import { TextInput } from './text-input.ts';
 import { type Sheet, Workbook } from './workbook-reader.ts';
 
@@ -19,15 +19,12 @@ const DEEPEST = 3;
 /** What file systems add to an archive. */
 const HIDDEN = /(?:^|\/)(?:__MACOSX\/|\.[^/]|Thumbs\.db$|desktop\.ini$)/;
 
-/** Sheets that a message names. */
-const SHOWN = 30;
-
 /** Several sheets have books, and none is chosen. */
 export class SeveralSheets extends InvalidOption {
   readonly names: readonly string[];
 
   constructor(names: readonly string[]) {
-    super(`Several sheets have books, ${listOf(names)}: choose one with --sheet.`);
+    super(`Several sheets have books: ${inShort(names)}. Choose one with --sheet.`);
     this.names = names;
   }
 }
@@ -103,7 +100,7 @@ async function chosen(found: Workbook, sheets: readonly Sheet[], options: Readin
   const wanted = found.sheets.find(({ name }) => name === options.sheet);
   if (options.sheet !== undefined && wanted === undefined)
     throw new InvalidOption(
-      `There is no sheet "${options.sheet}": the sheets are ${listOf(namesOf(sheets))}.`,
+      `There is no sheet "${options.sheet}": the sheets are ${inShort(namesOf(sheets))}.`,
     );
   if (wanted !== undefined || sheets.length === 1) return wanted ?? (sheets[0] as Sheet);
   const withBooks: Sheet[] = [];
@@ -165,8 +162,3 @@ async function peek(bytes: AsyncIterable<Uint8Array>) {
 }
 
 const namesOf = (sheets: readonly Sheet[]) => sheets.map(({ name }) => name);
-const listOf = (names: readonly string[]) =>
-  `${names
-    .slice(0, SHOWN)
-    .map((name) => `"${shorten(name)}"`)
-    .join(', ')}${names.length > SHOWN ? ', …' : ''}`;

@@ -106,10 +106,10 @@ describe('the sheet of a workbook', () => {
     assert.deepEqual(await titles({ A: one, B: two, '-C': two }, { sheet: 'B' }), ['2 Kim//1901']);
     assert.deepEqual(await titles({ A: one, '-C': two }, { sheet: 'C' }), ['2 Kim//1901']);
     await assert.rejects(titles({ A: one, Notes: NOTES, B: two }), {
-      message: 'Several sheets have books, "A", "B": choose one with --sheet.',
+      message: 'Several sheets have books: A, B. Choose one with --sheet.',
     });
     await assert.rejects(titles({ A: one, B: two }, { sheet: 'b' }), {
-      message: 'There is no sheet "b": the sheets are "A", "B".',
+      message: 'There is no sheet "b": the sheets are A, B.',
     });
     await assert.rejects(titles({ A: NOTES, B: NOTES }), OperatorError);
     await assert.rejects(titles({ A: one }, { format: 'json' }), {
