@@ -20,11 +20,12 @@ import { type Arguments, type CommandContext, UsageError } from './command.ts';
 export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl|xlsx] [--overwrite]
 
 Writes a consistent snapshot of all books of DB_URL to FILE; without FILE, or if it is -, to the standard output. The
-service may keep running. The output is the same, byte for byte, from every store. Correct it and import it again: the column etag
-tells which books have changed since. If DB_READ_URL names a standby that is as new as the primary, the books are read there.
+service may keep running. The output is the same, byte for byte, from every store. Correct it and import it again: the
+column etag tells which books have changed since. If DB_READ_URL names a standby that is as new as the primary, the books
+are read there.
 
-  --format     csv, json (one array), jsonl (one object per line) or xlsx (a workbook); default: the extension of FILE, csv without
-               FILE
+  --format     csv, json (one array), jsonl (one object per line) or xlsx (a workbook); default: the extension of FILE,
+               csv without FILE
   --overwrite  replaces FILE if it exists
 `;
 

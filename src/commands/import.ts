@@ -23,9 +23,10 @@ export const HELP = `Usage: book-catalogue import FILE|- [OPTIONS]
 
 Stores the books of FILE, or of the standard input, in DB_URL. The store is created if missing; the service may keep
 running. FILE is a workbook (.xlsx), CSV with a header line (also with semicolons, tabs or bars), a JSON array or JSON
-Lines, from an export or from another program, perhaps in a .zip or .gz file. A row that equals a stored book in title, author and year is skipped, so an interrupted import
-can simply be rerun. A row of an export that was corrected changes its book, unless that was changed since. Rejected rows
-are reported by line and saved to a file that you can fix and import. Defaults are in brackets.
+Lines, from an export or from another program, perhaps in a .zip or .gz file. A row that equals a stored book in title,
+author and year is skipped, so an interrupted import can simply be rerun. A row of an export that was corrected changes
+its book, unless that was changed since. Rejected rows are reported by line and saved to a file that you can fix and
+import. Defaults are in brackets.
 
   --dry-run              reports what would be done, and stores nothing
   --on-duplicate WHAT    skip rows that equal a stored book, or add them as well (skip)
