@@ -32,7 +32,8 @@ export function linkKeyIn(query: string): string | undefined {
 }
 
 async function download({ path }: Exchange, writer: FileWriter, { catalogue }: AppParts): Promise<Answer> {
-  const read = readQuery(path.query.replace(LINK_KEY, ''), true, undefined, false);
+  const isSearched = true; // with FIND=off, there is no port of the page
+  const read = readQuery(path.query.replace(LINK_KEY, ''), isSearched, undefined, false);
   if ('invalid' in read) return answers.invalidParameter(read.invalid);
   if (isOfAllById(read.search)) {
     const { chunks, close } = await catalogue.list();
